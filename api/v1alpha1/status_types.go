@@ -1,0 +1,232 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MessagingInboxStatus is what the operator observed and decided. Every part says
+// what was true at the conditions' observedGeneration.
+type MessagingInboxStatus struct {
+	// observedGeneration is the newest generation of the spec that was reconciled.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions: Ready sums up; docs/runbook.md has an entry for each type and reason.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// retention compares the period with the required window.
+	// +optional
+	Retention *RetentionStatus `json:"retention,omitempty"`
+	// transports shows each transport's window with every term that entered it.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Transports []TransportStatus `json:"transports,omitempty"`
+	// schema is the observed table and the plan to bring it to the contract.
+	// +optional
+	Schema *SchemaStatus `json:"schema,omitempty"`
+	// table holds the table's size and age.
+	// +optional
+	Table *TableStatus `json:"table,omitempty"`
+	// pruning tells of the last and the next run.
+	// +optional
+	Pruning *PruningStatus `json:"pruning,omitempty"`
+	// drill tells of the last drill.
+	// +optional
+	Drill *DrillStatus `json:"drill,omitempty"`
+}
+
+// RetentionStatus compares the period with the required window. A duration that is
+// left out is unbounded.
+type RetentionStatus struct {
+	// required is the largest redelivery window of the covered transports.
+	// +optional
+	Required *metav1.Duration `json:"required,omitempty"`
+	// requiredWithMargin is required plus marginPercent: what the period must reach.
+	// +optional
+	RequiredWithMargin *metav1.Duration `json:"requiredWithMargin,omitempty"`
+	// effective is the shorter of period and applicationPeriod.
+	// +optional
+	Effective *metav1.Duration `json:"effective,omitempty"`
+	// recommended is requiredWithMargin rounded up to whole hours.
+	// +optional
+	Recommended *metav1.Duration `json:"recommended,omitempty"`
+	// decidingTransport is the transport whose window is the required one.
+	// +optional
+	DecidingTransport string `json:"decidingTransport,omitempty"`
+}
+
+// TransportStatus shows one transport's redelivery window.
+type TransportStatus struct {
+	// name of the transport.
+	Name string `json:"name"`
+	// covered says whether the inbox records this transport's messages.
+	Covered bool `json:"covered"`
+	// window is the sum of the terms; left out when it is unbounded.
+	// +optional
+	Window *metav1.Duration `json:"window,omitempty"`
+	// terms are the parts of the window. One term is one duration that was added.
+	// +optional
+	// +listType=atomic
+	Terms []WindowTerm `json:"terms,omitempty"`
+	// undeclared are the fields that must be declared before the window is bounded.
+	// +optional
+	// +listType=atomic
+	Undeclared []string `json:"undeclared,omitempty"`
+	// messages by state, as observed.
+	// +optional
+	Messages *MessageCounts `json:"messages,omitempty"`
+	// oldestAge is the age of the oldest message that waits in the transport, as observed.
+	// +optional
+	OldestAge *metav1.Duration `json:"oldestAge,omitempty"`
+}
+
+// WindowTerm is one duration that entered a window.
+type WindowTerm struct {
+	// name of the term.
+	Name string `json:"name"`
+	// value of the term.
+	Value metav1.Duration `json:"value"`
+	// origin of the value: default, declared, dsn or observed.
+	// +kubebuilder:validation:Enum=default;declared;dsn;observed
+	Origin string `json:"origin"`
+}
+
+// MessageCounts counts a transport's messages by state.
+type MessageCounts struct {
+	// pending messages are ready to be delivered.
+	Pending int64 `json:"pending"`
+	// delayed messages wait for their time.
+	Delayed int64 `json:"delayed"`
+	// inFlight messages are delivered and not yet acknowledged.
+	InFlight int64 `json:"inFlight"`
+	// stuck messages were delivered longer ago than their redelivery time-out.
+	Stuck int64 `json:"stuck"`
+}
+
+// SchemaStatus is the observed table and the plan to bring it to the contract.
+type SchemaStatus struct {
+	// columns of the table, in its order.
+	// +optional
+	// +listType=atomic
+	Columns []ColumnStatus `json:"columns,omitempty"`
+	// indexes of the table, by name.
+	// +optional
+	// +listType=atomic
+	Indexes []IndexStatus `json:"indexes,omitempty"`
+	// plan is what is left to do; left out when nothing is.
+	// +optional
+	Plan *PlanStatus `json:"plan,omitempty"`
+}
+
+// ColumnStatus is one observed column.
+type ColumnStatus struct {
+	// name of the column.
+	Name string `json:"name"`
+	// type of the column, as PostgreSQL formats it.
+	Type string `json:"type"`
+	// nullable columns accept NULL.
+	Nullable bool `json:"nullable"`
+}
+
+// IndexStatus is one observed index.
+type IndexStatus struct {
+	// name of the index.
+	Name string `json:"name"`
+	// definition of the index, as PostgreSQL formats it.
+	Definition string `json:"definition"`
+	// valid is false while the index is being built, and when its build failed.
+	Valid bool `json:"valid"`
+}
+
+// PlanStatus is what is left to do.
+type PlanStatus struct {
+	// digest of the steps, for spec.schema.approvedPlan.
+	Digest string `json:"digest"`
+	// steps in the order in which they are applied.
+	// +listType=atomic
+	Steps []PlanStep `json:"steps"`
+}
+
+// PlanStep is one statement of a plan.
+type PlanStep struct {
+	// description of the step in words.
+	Description string `json:"description"`
+	// sql of the step.
+	SQL string `json:"sql"`
+}
+
+// TableStatus holds the table's size and age.
+type TableStatus struct {
+	// rows is PostgreSQL's own estimate of the number of records.
+	// +optional
+	Rows int64 `json:"rows"`
+	// bytes of the table with its indexes.
+	// +optional
+	Bytes int64 `json:"bytes"`
+	// oldestRecord is the earliest processedAt.
+	// +optional
+	OldestRecord *metav1.Time `json:"oldestRecord,omitempty"`
+	// newestRecord is the latest processedAt.
+	// +optional
+	NewestRecord *metav1.Time `json:"newestRecord,omitempty"`
+	// growthPerDay in records.
+	// +optional
+	GrowthPerDay *int64 `json:"growthPerDay,omitempty"`
+	// projectedBytes is the size that the table reaches at the current retention.
+	// +optional
+	ProjectedBytes *int64 `json:"projectedBytes,omitempty"`
+}
+
+// PruningStatus tells of the last and the next run.
+type PruningStatus struct {
+	// lastTick is the tick of the newest Job.
+	// +optional
+	LastTick *metav1.Time `json:"lastTick,omitempty"`
+	// nextRun is the next tick of the schedule; left out while pruning is off.
+	// +optional
+	NextRun *metav1.Time `json:"nextRun,omitempty"`
+	// lastRun is the newest run that ended.
+	// +optional
+	LastRun *PruningRun `json:"lastRun,omitempty"`
+	// rowsDeleted by all runs since the resource was created.
+	// +optional
+	RowsDeleted int64 `json:"rowsDeleted"`
+}
+
+// PruningRun is one run that ended.
+type PruningRun struct {
+	// job is the name of the run's Job.
+	Job string `json:"job"`
+	// result: Done, TimeLimit (work was left for the next run), Refused or Failed.
+	// +kubebuilder:validation:Enum=Done;TimeLimit;Refused;Failed
+	Result string `json:"result"`
+	// message says what happened, in words.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// completedAt is when the run ended.
+	CompletedAt metav1.Time `json:"completedAt"`
+	// duration of the run.
+	// +optional
+	Duration *metav1.Duration `json:"duration,omitempty"`
+	// dryRun runs delete nothing.
+	// +optional
+	DryRun bool `json:"dryRun,omitempty"`
+	// rowsDeleted by the run; under dryRun, the rows that it would have deleted.
+	// +optional
+	RowsDeleted int64 `json:"rowsDeleted"`
+	// cutoff: records older than this were expired.
+	// +optional
+	Cutoff *metav1.Time `json:"cutoff,omitempty"`
+}
+
+// DrillStatus tells of the last drill.
+type DrillStatus struct {
+	// lastRun is when the last drill ended.
+	// +optional
+	LastRun *metav1.Time `json:"lastRun,omitempty"`
+	// lockWait is how long a second session waited for the first.
+	// +optional
+	LockWait *metav1.Duration `json:"lockWait,omitempty"`
+}
