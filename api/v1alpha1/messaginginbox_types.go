@@ -44,7 +44,7 @@ type MessagingInboxList struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.transports.all(t, !has(t.outbox) || (t.outbox != t.name && self.transports.exists(o, o.name == t.outbox)))",message="outbox must name another transport that is declared in spec.transports"
 // +kubebuilder:validation:XValidation:rule="self.transports.all(t, !has(t.failureTransport) || (t.failureTransport != t.name && self.transports.exists(f, f.name == t.failureTransport)))",message="failureTransport must name another transport that is declared in spec.transports"
-// +kubebuilder:validation:XValidation:rule="self.transports.all(t, !has(t.dispatchesAfterCurrentBus) || t.dispatchesAfterCurrentBus.all(d, self.transports.exists(o, o.name == d && has(o.outbox))))",message="each transport in dispatchesAfterCurrentBus must be declared in spec.transports and have an outbox: Symfony refuses to dispatch after the current bus to a transport without one"
+// +kubebuilder:validation:XValidation:rule="self.transports.all(t, !has(t.dispatchesAfterCurrentBus) || sets.contains(self.transports.filter(o, has(o.outbox)).map(o, o.name), t.dispatchesAfterCurrentBus))",message="each transport in dispatchesAfterCurrentBus must be declared in spec.transports and have an outbox: Symfony refuses to dispatch after the current bus to a transport without one"
 type MessagingInboxSpec struct {
 	// suspend makes the operator observe only: it changes no schema and prunes nothing.
 	// +optional
@@ -193,7 +193,7 @@ type TableSpec struct {
 
 // ColumnsSpec maps the inbox's facts to columns.
 //
-// +kubebuilder:validation:XValidation:rule="self.transport != self.messageID && self.messageID != self.processedAt && self.transport != self.processedAt",message="transport, messageID and processedAt must be three different columns"
+// +kubebuilder:validation:XValidation:rule="!has(self.transport) || !has(self.messageID) || !has(self.processedAt) || (self.transport != self.messageID && self.messageID != self.processedAt && self.transport != self.processedAt)",message="transport, messageID and processedAt must be three different columns"
 type ColumnsSpec struct {
 	// transport is the column with the transport's name.
 	// +optional

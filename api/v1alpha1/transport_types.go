@@ -201,6 +201,8 @@ type RetryStrategy struct {
 	Delay *Duration `json:"delay,omitempty"`
 	// multiplier of the delay from one retry to the next, at least 1.
 	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1')) >= 0 && quantity(string(self)).compareTo(quantity('1000')) <= 0",message="multiplier must be from 1 to 1000"
 	Multiplier *resource.Quantity `json:"multiplier,omitempty"`
 	// maxDelay caps each delay; 0s means no cap.
@@ -208,6 +210,8 @@ type RetryStrategy struct {
 	MaxDelay *Duration `json:"maxDelay,omitempty"`
 	// jitter is the part of each delay that is added or taken at random, from 0 to 1.
 	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('0')) >= 0 && quantity(string(self)).compareTo(quantity('1')) <= 0",message="jitter must be from 0 to 1"
 	Jitter *resource.Quantity `json:"jitter,omitempty"`
 }
