@@ -1,0 +1,138 @@
+SHELL := /bin/bash -o pipefail
+.DEFAULT_GOAL := help
+
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+IMG      ?= messaging-inbox-operator:$(VERSION)
+CONTAINER_TOOL ?= docker
+KUBECTL  ?= kubectl
+
+tool           = go tool -modfile=$(CURDIR)/hack/tools/go.mod $(1)
+CONTROLLER_GEN = $(call tool,controller-gen)
+GOLANGCI_LINT  = $(call tool,golangci-lint)
+KUSTOMIZE      = $(call tool,kustomize)
+
+VERSION_PACKAGE = github.com/messaginginbox/operator/internal/version
+LDFLAGS = -s -w -X $(VERSION_PACKAGE).version=$(VERSION) -X $(VERSION_PACKAGE).revision=$(REVISION)
+
+# Every module of our own code. hack/cluster/* and hack/tools only pin what is built elsewhere.
+MODULES = . hack/cluster
+TAGS    = integration,e2e
+
+# Packages whose tests run with the race detector, as an extended regular expression.
+RACE = /(internal/(database|dbschema|pruner)|controllers)(/|$$)
+
+# The generated files, and how to write them below another directory.
+GENERATED     = api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml
+generate_into = $(CONTROLLER_GEN) object crd rbac:roleName=manager paths=./api/... paths=./controllers/... \
+	output:object:dir=$(1)/api/v1alpha1 output:crd:dir=$(1)/config/crd/bases output:rbac:dir=$(1)/config/rbac
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*## "} /^## / {printf "\n%s\n", substr($$0, 4)} \
+		/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+## Try and test
+
+.PHONY: demo
+demo: ## Show the operator at work on a real cluster and database, from nothing.
+	go run ./hack/demo
+
+.PHONY: test
+test: ## Run everything: check, test-integration and test-e2e.
+	@for part in check test-integration test-e2e; do \
+		start=$$SECONDS; $(MAKE) --no-print-directory $$part || exit; \
+		echo "--- $$part: $$((SECONDS - start)) s"; \
+	done
+
+.PHONY: check
+check: fmt-check check-generated vet lint unit coverage ## Run what needs neither database nor cluster.
+
+.PHONY: unit
+unit: ## Run the unit tests.
+	go test ./...
+
+.PHONY: coverage
+coverage: ## Fail unless the tests cover every statement of the redelivery window.
+	go test -cover ./internal/redelivery | tee /dev/stderr | grep -q 'coverage: 100.0%'
+
+.PHONY: test-integration
+test-integration: ## Run the tests against a real PostgreSQL and a real apiserver.
+	@assets=$$(cd hack/cluster && go run . binaries --envtest | tail -n 1) && export KUBEBUILDER_ASSETS="$$assets" && \
+	packages=$$(go list -tags integration ./...) && set -x && \
+	go test -race -tags integration -timeout 15m $$(grep -E '$(RACE)' <<<"$$packages") && \
+	go test -tags integration -timeout 15m $$(grep -vE '$(RACE)' <<<"$$packages")
+
+.PHONY: test-e2e
+test-e2e: ## Run the end-to-end tests on a real node.
+	go test -tags e2e -count=1 -timeout 40m ./test/e2e/...
+
+.PHONY: bench
+bench: ## Measure what docs/benchmarks.md reports.
+	@assets=$$(cd hack/cluster && go run . binaries --envtest | tail -n 1) && export KUBEBUILDER_ASSETS="$$assets" && set -x && \
+	go test -tags integration -run '^$$' -bench . -benchtime 1x -timeout 60m ./internal/pruner/... ./test/...
+
+## Develop
+
+.PHONY: dependencies
+dependencies: ## Install what the tests need (Debian and Ubuntu, as root or with sudo).
+	hack/install-dependencies
+
+.PHONY: generate
+generate: ## Write the deepcopy code, the CRD and the manager's role from their markers.
+	$(call generate_into,.)
+
+.PHONY: check-generated
+check-generated: ## Fail when a generated file is not current.
+	@scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT && $(call generate_into,$$scratch) && \
+	for file in $(GENERATED); do \
+		diff -ru "$$file" "$$scratch/$$file" || { echo "$$file is not current: run make generate"; exit 1; }; \
+	done
+
+.PHONY: fmt
+fmt: ## Format the code.
+	$(GOLANGCI_LINT) fmt
+
+.PHONY: fmt-check
+fmt-check: ## Fail when a file is not formatted.
+	$(GOLANGCI_LINT) fmt --diff
+
+.PHONY: vet
+vet: ## Run go vet on every module.
+	@set -e; for module in $(MODULES); do (cd $$module && set -x && go vet -tags $(TAGS) ./...); done
+
+.PHONY: lint
+lint: ## Run golangci-lint on every module.
+	@set -e; for module in $(MODULES); do (cd $$module && set -x && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); done
+
+.PHONY: build
+build: ## Build bin/inbox.
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "$(LDFLAGS)" -o bin/inbox .
+
+.PHONY: clean
+clean: ## Remove what was built.
+	rm -rf bin dist
+
+## Install
+
+.PHONY: image
+image: ## Build the container image IMG.
+	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) -t $(IMG) .
+
+.PHONY: install-manifest
+install-manifest: ## Write dist/install.yaml, which installs the operator with the image IMG.
+	@mkdir -p dist
+	$(KUSTOMIZE) build config/default | sed 's|image: messaging-inbox-operator:dev$$|image: $(IMG)|' > dist/install.yaml
+	@grep -q 'image: $(IMG)$$' dist/install.yaml
+
+.PHONY: install
+install: ## Install only the CRD in the current cluster.
+	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side -f -
+
+.PHONY: deploy
+deploy: install-manifest ## Install the operator in the current cluster.
+	$(KUBECTL) apply --server-side -f dist/install.yaml
+
+.PHONY: uninstall
+uninstall: install-manifest ## Remove the operator, its CRD and with it every MessagingInbox; databases stay as they are.
+	$(KUBECTL) delete --ignore-not-found -f dist/install.yaml
