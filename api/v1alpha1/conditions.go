@@ -77,8 +77,7 @@ const (
 	// PruningHealthy.
 	ReasonRunSucceeded    = "RunSucceeded"
 	ReasonAwaitingRun     = "AwaitingFirstRun"
-	ReasonRunning         = "Running"
-	ReasonBehind          = "Behind"
+	ReasonWorkLeft        = "WorkLeft"
 	ReasonRunFailed       = "RunFailed"
 	ReasonRunRefused      = "RunRefused"
 	ReasonNotSafe         = "NotSafe"

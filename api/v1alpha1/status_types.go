@@ -181,9 +181,6 @@ type TableStatus struct {
 
 // PruningStatus tells of the last and the next run.
 type PruningStatus struct {
-	// lastTick is the tick of the newest Job.
-	// +optional
-	LastTick *metav1.Time `json:"lastTick,omitempty"`
 	// nextRun is the next tick of the schedule; left out while pruning is off.
 	// +optional
 	NextRun *metav1.Time `json:"nextRun,omitempty"`
@@ -195,13 +192,30 @@ type PruningStatus struct {
 	RowsDeleted int64 `json:"rowsDeleted"`
 }
 
+// RunResult says how a run ended.
+//
+// +kubebuilder:validation:Enum=Done;TimeLimit;Refused;Failed
+type RunResult string
+
+const (
+	// RunDone means that no expired record is left.
+	RunDone RunResult = "Done"
+	// RunTimeLimit means that expired records were left for the next run.
+	RunTimeLimit RunResult = "TimeLimit"
+	// RunRefused means that the pruner found a reason not to delete anything.
+	RunRefused RunResult = "Refused"
+	// RunFailed means that the run ended in an error.
+	RunFailed RunResult = "Failed"
+)
+
 // PruningRun is one run that ended.
 type PruningRun struct {
+	// tick of the schedule that the run was for.
+	Tick metav1.Time `json:"tick"`
 	// job is the name of the run's Job.
 	Job string `json:"job"`
-	// result: Done, TimeLimit (work was left for the next run), Refused or Failed.
-	// +kubebuilder:validation:Enum=Done;TimeLimit;Refused;Failed
-	Result string `json:"result"`
+	// result of the run.
+	Result RunResult `json:"result"`
 	// message says what happened, in words.
 	// +optional
 	Message string `json:"message,omitempty"`

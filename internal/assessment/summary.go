@@ -1,0 +1,114 @@
+package assessment
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/messaginginbox/operator/api/v1alpha1"
+	"github.com/messaginginbox/operator/internal/database"
+)
+
+// decisive are the conditions that Ready sums up, the first cause first. The others
+// warn: they tell what an inbox cannot do, or what was not looked at.
+var decisive = []string{
+	v1alpha1.ConditionRetentionSafe,
+	v1alpha1.ConditionDatabaseReachable,
+	v1alpha1.ConditionSchemaReady,
+	v1alpha1.ConditionPruningHealthy,
+}
+
+// harmless are the reasons of an Unknown condition that do not keep Ready from True:
+// what the user asked for, what is not due yet, and what a check without a database
+// cannot know.
+var harmless = map[string]bool{
+	v1alpha1.ReasonSuspended:    true,
+	v1alpha1.ReasonAwaitingRun:  true,
+	v1alpha1.ReasonNotInspected: true,
+}
+
+// Summarize returns Ready, and Reconciling or Stalled where kstatus asks for one:
+// Reconciling while a transient failure is retried or a step is at work, Stalled when
+// only a change of the spec or of the database by a person helps.
+// The worst class among the failures of the inspection decides between the two.
+func Summarize(conditions []metav1.Condition, failures ...*database.Failure) []metav1.Condition {
+	cause := firstCause(conditions)
+	if cause == nil {
+		return []metav1.Condition{isTrue(v1alpha1.ConditionReady, v1alpha1.ReasonAllChecksPassed, "%s", summary(conditions))}
+	}
+	ready := condition(v1alpha1.ConditionReady, cause.Status, cause.Reason, "%s", cause.Message)
+	switch {
+	case stalls(*cause, failures):
+		return []metav1.Condition{ready, isTrue(v1alpha1.ConditionStalled, cause.Reason, "%s: %s", cause.Type, cause.Message)}
+	case retries(*cause, failures):
+		return []metav1.Condition{ready, isTrue(v1alpha1.ConditionReconciling, v1alpha1.ReasonProgressing, "%s: %s", cause.Type, cause.Message)}
+	default:
+		return []metav1.Condition{ready}
+	}
+}
+
+// firstCause prefers what is wrong to what is not known.
+func firstCause(conditions []metav1.Condition) *metav1.Condition {
+	var unknown *metav1.Condition
+	for _, conditionType := range decisive {
+		found := meta.FindStatusCondition(conditions, conditionType)
+		switch {
+		case found == nil || found.Status == metav1.ConditionTrue:
+		case found.Status == metav1.ConditionFalse:
+			return found
+		case unknown == nil && !harmless[found.Reason]:
+			unknown = found
+		}
+	}
+	return unknown
+}
+
+// needsAPerson are the reasons, beside terminal failures, that only a person mends.
+var needsAPerson = map[string]bool{
+	v1alpha1.ReasonTooShort:         true,
+	v1alpha1.ReasonUnbounded:        true,
+	v1alpha1.ReasonRetentionZero:    true,
+	v1alpha1.ReasonForeignTable:     true,
+	v1alpha1.ReasonNotATable:        true,
+	v1alpha1.ReasonColumnMissing:    true,
+	v1alpha1.ReasonColumnType:       true,
+	v1alpha1.ReasonColumnNullable:   true,
+	v1alpha1.ReasonUniqueKeyMissing: true,
+	v1alpha1.ReasonDuplicateRecords: true,
+	v1alpha1.ReasonIndexNameTaken:   true,
+	v1alpha1.ReasonInvalidTimeZone:  true,
+	v1alpha1.ReasonInvalidSchedule:  true,
+}
+
+func stalls(cause metav1.Condition, failures []*database.Failure) bool {
+	return needsAPerson[cause.Reason] || hasClass(failures, database.Terminal)
+}
+
+func retries(cause metav1.Condition, failures []*database.Failure) bool {
+	return cause.Reason == v1alpha1.ReasonApplying || hasClass(failures, database.Transient)
+}
+
+func hasClass(failures []*database.Failure, class database.Class) bool {
+	for _, failure := range failures {
+		if failure != nil && failure.Class == class {
+			return true
+		}
+	}
+	return false
+}
+
+// summary is the message of Ready=True: the reason why, and what to be aware of.
+func summary(conditions []metav1.Condition) string {
+	text := "The inbox keeps its contract."
+	if retention := meta.FindStatusCondition(conditions, v1alpha1.ConditionRetentionSafe); retention != nil {
+		text = retention.Message
+	}
+	for _, conditionType := range []string{v1alpha1.ConditionPruningHealthy, v1alpha1.ConditionCoverageComplete} {
+		found := meta.FindStatusCondition(conditions, conditionType)
+		if found != nil && found.Status == metav1.ConditionFalse || found != nil && found.Reason == v1alpha1.ReasonSuspended {
+			text += fmt.Sprintf(" %s", found.Message)
+		}
+	}
+	return text
+}

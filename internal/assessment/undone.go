@@ -1,0 +1,37 @@
+package assessment
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/messaginginbox/operator/api/v1alpha1"
+)
+
+// NotYetActedOn has one condition for each part of the spec that this version accepts
+// and does not act on, so that nothing is ever silently ignored.
+func NotYetActedOn(spec *v1alpha1.MessagingInboxSpec) []metav1.Condition {
+	observed := 0
+	for i := range spec.Transports {
+		if spec.Transports[i].Observe != nil {
+			observed++
+		}
+	}
+	return []metav1.Condition{
+		notYet(v1alpha1.ConditionTransactionShared, len(spec.Database.HandlerURLSecretRefs) > 0, "spec.database.handlerURLSecretRefs",
+			"does not yet compare the handlers' connections with the inbox's", "Whether the handlers write in the inbox's own database is not known."),
+		notYet(v1alpha1.ConditionBusinessKeysEnforced, len(spec.BusinessKeys) > 0, "spec.businessKeys",
+			"does not yet look for their unique indexes", "Two different messages for one business fact are not recognised by an inbox."),
+		notYet(v1alpha1.ConditionContractProven, spec.Drill.Schedule != nil, "spec.drill.schedule",
+			"does not yet run drills", "The table's shape is verified; its behaviour under a redelivery is not drilled."),
+		notYet(v1alpha1.ConditionTransportsObserved, observed > 0, fmt.Sprintf("spec.transports[].observe (%d transports)", observed),
+			"does not yet look at transports", "The windows are computed from what is declared, not from what the brokers hold."),
+	}
+}
+
+func notYet(conditionType string, declared bool, field, gap, meaning string) metav1.Condition {
+	if declared {
+		return isUnknown(conditionType, v1alpha1.ReasonNotYetSupported, "%s is accepted, but this version of the operator %s. %s", field, gap, meaning)
+	}
+	return isUnknown(conditionType, v1alpha1.ReasonNotDeclared, "%s is not declared. %s", field, meaning)
+}
