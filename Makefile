@@ -17,6 +17,8 @@ LDFLAGS = -s -w -X $(VERSION_PACKAGE).version=$(VERSION) -X $(VERSION_PACKAGE).r
 
 # Every module of our own code. hack/cluster/* and hack/tools only pin what is built elsewhere.
 MODULES = . hack/cluster
+in_each_module = @set -e; for module in $(MODULES); do (cd $$module && set -x && $(1)); done
+
 TAGS    = integration,e2e
 
 # Packages whose tests run with the race detector, as an extended regular expression.
@@ -49,12 +51,12 @@ test: ## Run everything: check, test-integration and test-e2e.
 check: fmt-check check-generated vet lint unit coverage ## Run what needs neither database nor cluster.
 
 .PHONY: unit
-unit: ## Run the unit tests.
-	go test ./...
+unit: ## Run the unit tests of every module.
+	$(call in_each_module,go test ./...)
 
 .PHONY: coverage
 coverage: ## Fail unless the tests cover every statement of the redelivery window.
-	go test -cover ./internal/redelivery | tee /dev/stderr | grep -q 'coverage: 100.0%'
+	@result=$$(go test -cover ./internal/redelivery) && echo "$$result" && grep -q 'coverage: 100.0%' <<<"$$result"
 
 .PHONY: test-integration
 test-integration: ## Run the tests against a real PostgreSQL and a real apiserver.
@@ -99,11 +101,11 @@ fmt-check: ## Fail when a file is not formatted.
 
 .PHONY: vet
 vet: ## Run go vet on every module.
-	@set -e; for module in $(MODULES); do (cd $$module && set -x && go vet -tags $(TAGS) ./...); done
+	$(call in_each_module,go vet -tags $(TAGS) ./...)
 
 .PHONY: lint
 lint: ## Run golangci-lint on every module.
-	@set -e; for module in $(MODULES); do (cd $$module && set -x && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); done
+	$(call in_each_module,$(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...)
 
 .PHONY: build
 build: ## Build bin/inbox.
@@ -123,7 +125,7 @@ image: ## Build the container image IMG.
 install-manifest: ## Write dist/install.yaml, which installs the operator with the image IMG.
 	@mkdir -p dist
 	$(KUSTOMIZE) build config/default | sed 's|image: messaging-inbox-operator:dev$$|image: $(IMG)|' > dist/install.yaml
-	@grep -q 'image: $(IMG)$$' dist/install.yaml
+	@grep -q 'image: $(IMG)$$' dist/install.yaml || { echo "the Deployment in config/manager no longer has the image messaging-inbox-operator:dev"; exit 1; }
 
 .PHONY: install
 install: ## Install only the CRD in the current cluster.
