@@ -32,7 +32,7 @@ generate_into = $(CONTROLLER_GEN) object crd rbac:roleName=manager paths=./api/.
 .PHONY: help
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*## "} /^## / {printf "\n%s\n", substr($$0, 4)} \
-		/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+		/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ## Try and test
 
@@ -56,7 +56,7 @@ unit: ## Run the unit tests of every module.
 
 .PHONY: coverage
 coverage: ## Fail unless the tests cover every statement of the redelivery window.
-	@result=$$(go test -cover ./internal/redelivery) && echo "$$result" && grep -q 'coverage: 100.0%' <<<"$$result"
+	@result=$$(go test -cover ./internal/redelivery); echo "$$result"; grep -q '^ok .*coverage: 100.0% ' <<<"$$result"
 
 .PHONY: test-integration
 test-integration: ## Run the tests against a real PostgreSQL and a real apiserver.
