@@ -24,10 +24,12 @@ TAGS    = integration,e2e
 # Packages whose tests run with the race detector, as an extended regular expression.
 RACE = /(internal/(database|dbschema|pruner)|controllers)(/|$$)
 
-# The generated files, and how to write them below another directory.
+# The generated files, and how to write them below another directory. The API comes
+# first and alone: the controllers may not compile without it.
 GENERATED     = api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml
-generate_into = $(CONTROLLER_GEN) object crd rbac:roleName=manager paths=./api/... paths=./controllers/... \
-	output:object:dir=$(1)/api/v1alpha1 output:crd:dir=$(1)/config/crd/bases output:rbac:dir=$(1)/config/rbac
+generate_into = $(CONTROLLER_GEN) object crd paths=./api/... \
+		output:object:dir=$(1)/api/v1alpha1 output:crd:dir=$(1)/config/crd/bases && \
+	$(CONTROLLER_GEN) rbac:roleName=manager paths=./controllers/... output:rbac:dir=$(1)/config/rbac
 
 .PHONY: help
 help: ## Show this help.
