@@ -1,0 +1,92 @@
+package dbschema
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// lockPollInterval is between two tries. A session that waited inside PostgreSQL would
+// hold a snapshot, for which the lock's holder waits when it builds an index
+// concurrently: a deadlock.
+const lockPollInterval = 100 * time.Millisecond
+
+// LockedError says that another session applies a plan to the same table.
+type LockedError struct {
+	// Table, quoted and with its schema.
+	Table string
+	// Holder is the session that has the lock, for example "pid 17 (role app, application
+	// inbox)". Empty when it ended meanwhile.
+	Holder string
+	// Waited is how long Apply tried.
+	Waited time.Duration
+}
+
+// Error names the holder.
+func (e *LockedError) Error() string {
+	holder := e.Holder
+	if holder == "" {
+		holder = "another session, which ended just now,"
+	}
+	return fmt.Sprintf("%s is changing the schema of table %s; gave up after %s, and it is tried again later", holder, e.Table, e.Waited)
+}
+
+// lockKey is the advisory lock of a table's schema changes.
+func lockKey(c Contract) int64 {
+	sum := sha256.Sum256([]byte("messaginginbox.dev/schema\x00" + c.Schema + "\x00" + c.Table))
+	return int64(binary.BigEndian.Uint64(sum[:8])) //nolint:gosec // any 64 bits will do
+}
+
+// acquireLock takes the table's advisory lock for the session, within the timeout.
+func acquireLock(ctx context.Context, conn *pgx.Conn, c Contract, timeout time.Duration) (release func(), err error) {
+	key := lockKey(c)
+	start := time.Now()
+	for {
+		var granted bool
+		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", key).Scan(&granted); err != nil {
+			return nil, fmt.Errorf("take the advisory lock of table %s: %w", c.qualifiedTable(), err)
+		}
+		if granted {
+			return func() { releaseLock(ctx, conn, key) }, nil
+		}
+		if time.Since(start) >= timeout {
+			holder, err := lockHolder(ctx, conn, key)
+			if err != nil {
+				return nil, err
+			}
+			return nil, &LockedError{Table: c.qualifiedTable(), Holder: holder, Waited: timeout}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for the advisory lock of table %s: %w", c.qualifiedTable(), ctx.Err())
+		case <-time.After(min(lockPollInterval, timeout)):
+		}
+	}
+}
+
+// releaseLock gives the lock back, if need be by ending the session.
+func releaseLock(ctx context.Context, conn *pgx.Conn, key int64) {
+	cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	if _, err := conn.Exec(cleanup, "SELECT pg_advisory_unlock($1)", key); err != nil {
+		_ = conn.Close(cleanup)
+	}
+}
+
+func lockHolder(ctx context.Context, conn *pgx.Conn, key int64) (string, error) {
+	var holder string
+	err := conn.QueryRow(ctx, `SELECT format('pid %s (role %s, application %s)', l.pid, coalesce(a.usename, '?'), coalesce(nullif(a.application_name, ''), '?'))
+		FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+		WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND (l.classid::bigint << 32 | l.objid::bigint) = $1
+		AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+		LIMIT 1`, key).Scan(&holder)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return "", fmt.Errorf("look up who holds the advisory lock: %w", err)
+	}
+	return holder, nil
+}
