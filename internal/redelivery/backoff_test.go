@@ -42,8 +42,8 @@ func TestBackoffSumsTheLongestDelays(t *testing.T) {
 		"maxDelay caps after the jitter":                 {RetryStrategy{MaxDelay: Declared(2100 * time.Millisecond)}, (1100 + 2100 + 2100) * time.Millisecond},
 		"maxDelay below the first delay":                 {RetryStrategy{MaxDelay: Declared(time.Second)}, 3 * time.Second},
 		"maxDelay makes a million retries finite":        {RetryStrategy{MaxRetries: DeclaredCount(1_000_000), MaxDelay: Declared(1100 * time.Millisecond)}, 1_100_000 * time.Second},
+		"a million delays of 1 ms that hardly grow":      {RetryStrategy{MaxRetries: DeclaredCount(1_000_000), Delay: Declared(time.Millisecond), Multiplier: new(One + 1), Jitter: new(Ratio(0))}, 1_999_999 * time.Millisecond},
 		"maxDelay caps what overflowed":                  {RetryStrategy{MaxRetries: DeclaredCount(2), Multiplier: new(Ratio(math.MaxInt64)), Delay: Declared(math.MaxInt64), MaxDelay: Declared(time.Hour)}, 2 * time.Hour},
-		"maxDelay bounds more retries than are summed":   {RetryStrategy{MaxRetries: DeclaredCount(1_000_002), Multiplier: new(One + 1), Delay: Declared(time.Millisecond), MaxDelay: Declared(time.Second), Jitter: new(Ratio(0))}, 2_001_999 * time.Millisecond},
 		"the largest delay that fits":                    {RetryStrategy{MaxRetries: DeclaredCount(1), Jitter: new(Ratio(0)), Delay: Declared(9_223_372_036_854 * time.Millisecond)}, 9_223_372_036_854 * time.Millisecond},
 	}
 	for name, test := range tests {
@@ -57,14 +57,13 @@ func TestBackoffSumsTheLongestDelays(t *testing.T) {
 
 func TestBackoffWithoutABoundAsksForMaxDelay(t *testing.T) {
 	tests := map[string]RetryStrategy{
-		"doubling for 60 retries":       {MaxRetries: DeclaredCount(60)},
-		"the largest numbers":           {MaxRetries: DeclaredCount(math.MaxInt64), Delay: Declared(math.MaxInt64), Multiplier: new(Ratio(math.MaxInt64)), Jitter: new(Ratio(math.MaxInt64))},
-		"one delay too long":            {MaxRetries: DeclaredCount(1), Delay: Declared(math.MaxInt64)},
-		"equal delays too often":        {MaxRetries: DeclaredCount(math.MaxInt64), Multiplier: new(One)},
-		"more retries than are summed":  {MaxRetries: DeclaredCount(1_000_001), Delay: Declared(time.Millisecond), Multiplier: new(One + 1)},
-		"the cap for too many retries":  {MaxRetries: DeclaredCount(math.MaxInt64), MaxDelay: Declared(time.Hour)},
-		"the cap after too many summed": {MaxRetries: DeclaredCount(math.MaxInt64), Delay: Declared(time.Millisecond), Multiplier: new(One + 1), MaxDelay: Declared(time.Hour)},
-		"a delay past all bounds":       {MaxRetries: DeclaredCount(3), Delay: Declared(24 * time.Hour), Multiplier: new(1_000_000 * One)},
+		"doubling for 60 retries":      {MaxRetries: DeclaredCount(60)},
+		"the largest numbers":          {MaxRetries: DeclaredCount(math.MaxInt64), Delay: Declared(math.MaxInt64), Multiplier: new(Ratio(math.MaxInt64)), Jitter: new(Ratio(math.MaxInt64))},
+		"one delay too long":           {MaxRetries: DeclaredCount(1), Delay: Declared(math.MaxInt64)},
+		"equal delays too often":       {MaxRetries: DeclaredCount(math.MaxInt64), Multiplier: new(One)},
+		"the cap for too many retries": {MaxRetries: DeclaredCount(math.MaxInt64), MaxDelay: Declared(time.Hour)},
+		"slow growth for ever":         {MaxRetries: DeclaredCount(math.MaxInt64), Delay: Declared(time.Millisecond), Multiplier: new(One + 1)},
+		"a delay past all bounds":      {MaxRetries: DeclaredCount(3), Delay: Declared(24 * time.Hour), Multiplier: new(1_000_000 * One)},
 	}
 	for name, strategy := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -137,4 +136,25 @@ func TestBackoffBoundsSymfonysFloats(t *testing.T) {
 			t.Fatalf("bound %.0f ms is far above the %.0f ms that Symfony waits", got, sum)
 		}
 	})
+}
+
+func TestBackoffOfVeryManyRetriesIsAtMostThreePercentTooLong(t *testing.T) {
+	for _, retries := range []int64{2047, 2048, 2049, 4096, 50_001, 1_000_000} {
+		for _, multiplier := range []Ratio{One + 1, One + 1000, One + 10_000, One + One/10_000, One + One/1000, One + One/100} {
+			for _, maxDelay := range []int64{0, 50_000} {
+				bound := delaysOf(RetryStrategy{
+					MaxRetries: DeclaredCount(retries), Multiplier: &multiplier,
+					MaxDelay: Declared(time.Duration(maxDelay) * time.Millisecond),
+				})
+				sum := simulate(retries, 1000, float64(multiplier)/float64(One), maxDelay, 0.1)
+				if sum > 8e12 {
+					continue
+				}
+				got := float64(bound / time.Millisecond)
+				if got < sum || got > sum*1.03+2*float64(retries) {
+					t.Errorf("%d retries, multiplier %d, maxDelay %d: got %.0f ms, Symfony waits %.0f ms", retries, multiplier, maxDelay, got, sum)
+				}
+			}
+		}
+	}
 }

@@ -19,8 +19,8 @@ type milliseconds struct {
 const tooLong = 1 << 61
 
 // floatError is more than a float can stray upwards in all. The float of a
-// multiplier is up to 2^-53 of itself too large, its power (of at most 2^20) up to
-// 2^-33, and the power and the product round once more.
+// multiplier is up to 2^-53 of itself too large, its power (of at most a million
+// retries, which the CRD allows) up to 2^-33, and power and product round once more.
 const floatError Ratio = 1
 
 // asFloat is the largest number that PHP can have in place of m. A whole number
@@ -60,6 +60,11 @@ func (m milliseconds) roundedUp() uint64 {
 // isBinary says that a binary fraction holds the ratio: One is 2^9 * 5^9, so the
 // ratio must have all of those fives.
 func (r Ratio) isBinary() bool { return r%1_953_125 == 0 }
+
+// squared is rounded up to a billionth.
+func (r Ratio) squared() Ratio {
+	return Ratio(milliseconds{whole: unsigned(r)}.times(r).roundedUp()) //nolint:gosec // times ends at tooLong
+}
 
 func wholeMilliseconds(d time.Duration) uint64 {
 	return (unsigned(d) + 999_999) / 1_000_000

@@ -91,7 +91,8 @@ func TestTermsAddUpAndNothingIsNegative(t *testing.T) {
 }
 
 // Two settings mean something else at 0, and shorten the window when they leave it: a
-// heartbeat of 0 is none, and so is a maxDelay of 0. They grow from more than that.
+// heartbeat of 0 is none, and so is a maxDelay of 0. They grow from more than that. And
+// a ratio grows by more than the error of a float that its bound allows for.
 func TestWindowNeverFallsWhenATermGrows(t *testing.T) {
 	growing := slices.Concat([]string{"multiplier", "jitter"}, settingNames, countNames)
 	rapid.Check(t, func(t *rapid.T) {
@@ -133,9 +134,9 @@ func declare(t *rapid.T, transport *Transport, field string) {
 func grow(transport *Transport, field string, growth int64) {
 	switch field {
 	case "multiplier":
-		transport.Retry.Multiplier = new(add(max(*transport.Retry.Multiplier, 0), Ratio(growth)))
+		transport.Retry.Multiplier = grown(transport.Retry.Multiplier, growth)
 	case "jitter":
-		transport.Retry.Jitter = new(add(max(*transport.Retry.Jitter, 0), Ratio(growth)))
+		transport.Retry.Jitter = grown(transport.Retry.Jitter, growth)
 	default:
 		if setting, found := settings(transport)[field]; found {
 			setting.Value = add(max(setting.Value, 0), time.Duration(growth))
@@ -144,4 +145,9 @@ func grow(transport *Transport, field string, growth int64) {
 			count.Value = add(max(count.Value, 0), growth)
 		}
 	}
+}
+
+func grown(ratio *Ratio, growth int64) *Ratio {
+	from := max(*ratio, 0)
+	return new(add(from, max(Ratio(growth), from/100_000_000, 10)))
 }
