@@ -49,15 +49,28 @@ func Classify(err error) Failure {
 	if err == nil {
 		return Failure{}
 	}
-	failure := classify(err)
-	var attempt *pgconn.ConnectError
-	if errors.As(err, &attempt) {
-		failure.Message = targetOf(attempt.Config) + ": " + failure.Message
-		if password := attempt.Config.Password; password != "" {
-			failure.Message = withoutPassword(failure.Message, password, targetOf(attempt.Config))
-		}
+	var (
+		ours   *ConnectError
+		driver *pgconn.ConnectError
+	)
+	switch {
+	case errors.As(err, &ours):
+		return classify(ours.cause).on(ours.config.String(), ours.config.settings["password"])
+	case errors.As(err, &driver):
+		return classify(err).on(targetOf(driver.Config), driver.Config.Password)
+	default:
+		return classify(err)
 	}
-	return failure
+}
+
+// on names the target. It takes the password out of the rest of the message, in case that a
+// server repeats it; a password that is one of the fixed words costs that word.
+func (f Failure) on(target, password string) Failure {
+	if password != "" {
+		f.Message = strings.ReplaceAll(f.Message, password, "(redacted)")
+	}
+	f.Message = target + ": " + f.Message
+	return f
 }
 
 func classify(err error) Failure {
@@ -169,13 +182,6 @@ func excerpt(text string) string {
 		return string(runes[:most]) + "..."
 	}
 	return text
-}
-
-// withoutPassword removes the password from what follows the target, in case that a server
-// repeats it. A password that is a part of the fixed words costs those words.
-func withoutPassword(message, password, target string) string {
-	rest := strings.TrimPrefix(message, target)
-	return target + strings.ReplaceAll(rest, password, "(redacted)")
 }
 
 // targetOf is Config.String for pgx's own configuration.

@@ -74,10 +74,13 @@ type Querier interface {
 
 // ConnectError is a failure to connect. Its text is that of Classify: what failed, on which
 // redacted target, and what to do next. The cause is behind Unwrap.
-type ConnectError struct{ cause error }
+type ConnectError struct {
+	config *Config
+	cause  error
+}
 
 // Error is the message of the failure.
-func (e *ConnectError) Error() string { return Classify(e.cause).Message }
+func (e *ConnectError) Error() string { return Classify(e).Message }
 
 // Unwrap is the driver's error.
 func (e *ConnectError) Unwrap() error { return e.cause }
@@ -100,7 +103,7 @@ func (c *Config) Connect(ctx context.Context, limits Limits) (*pgx.Conn, error) 
 		connection, err = pgx.ConnectConfig(ctx, c.connConfig(limits, true))
 	}
 	if err != nil {
-		return nil, &ConnectError{cause: err}
+		return nil, &ConnectError{config: c, cause: err}
 	}
 	return connection, nil
 }

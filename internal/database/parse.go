@@ -155,24 +155,35 @@ func parseQuery(query string, settings map[string]string) error {
 }
 
 // parseKeywords reads `key=value key='quoted value'` with libpq's rules: a backslash makes
-// the next character literal.
+// the next character literal. Unlike libpq it refuses a key that comes twice and a value
+// that swallows the next key (`user= password=x`): a piece of a password could end up in a
+// part of the target that is shown.
 func parseKeywords(raw string) (map[string]string, error) {
 	settings := map[string]string{}
 	for raw != "" {
 		key, rest, found := strings.Cut(raw, "=")
 		key = strings.TrimSpace(key)
-		if !found || key == "" || strings.ContainsAny(key, " \t\r\n") {
+		if !found || key == "" || strings.ContainsAny(key, whitespace) {
 			return nil, invalid("this is neither a URL such as " + example + " nor keywords such as host=db user=inbox dbname=shop; a value with spaces is written in single quotes")
 		}
-		value, rest, ok := cutValue(strings.TrimLeft(rest, " \t\r\n"))
+		if _, twice := settings[key]; twice {
+			return nil, invalid("a keyword comes twice; a value with spaces is written in single quotes")
+		}
+		trimmed := strings.TrimLeft(rest, whitespace)
+		value, after, ok := cutValue(trimmed)
 		if !ok {
 			return nil, invalid("a quoted value does not end: within single quotes write ' as \\' and \\ as \\\\")
 		}
+		if len(trimmed) < len(rest) && strings.Contains(value, "=") && trimmed[0] != '\'' {
+			return nil, invalid("a keyword has no value: an empty one is written ''")
+		}
 		settings[key] = value
-		raw = strings.TrimLeft(rest, " \t\r\n")
+		raw = strings.TrimLeft(after, whitespace)
 	}
 	return settings, nil
 }
+
+const whitespace = " \t\r\n\v\f"
 
 func cutValue(s string) (value, rest string, ok bool) {
 	quoted := strings.HasPrefix(s, "'")
@@ -186,7 +197,7 @@ func cutValue(s string) (value, rest string, ok bool) {
 			}
 		case quoted && s[i] == '\'':
 			return b.String(), s[i+1:], true
-		case !quoted && strings.IndexByte(" \t\r\n", s[i]) >= 0:
+		case !quoted && strings.IndexByte(whitespace, s[i]) >= 0:
 			return b.String(), s[i:], true
 		default:
 			b.WriteByte(s[i])

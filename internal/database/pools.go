@@ -81,10 +81,10 @@ func (p *Pools) Get(ctx context.Context, owner string, c *Config) (*pgxpool.Pool
 		select {
 		case <-pending.done:
 			if pending.err != nil {
-				return nil, &ConnectError{cause: pending.err}
+				return nil, &ConnectError{config: c, cause: pending.err}
 			}
 		case <-ctx.Done():
-			return nil, &ConnectError{cause: ctx.Err()}
+			return nil, &ConnectError{config: c, cause: ctx.Err()}
 		}
 	}
 }
@@ -94,7 +94,7 @@ func (p *Pools) attach(owner, fingerprint string, c *Config) (*pgxpool.Pool, *at
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.closed {
-		return nil, nil, &ConnectError{cause: errClosed}
+		return nil, nil, &ConnectError{config: c, cause: errClosed}
 	}
 	if e := p.byTarget[fingerprint]; e != nil {
 		e.lastUsed = p.options.Clock()
