@@ -70,6 +70,15 @@ func SchemaReady(spec *v1alpha1.MessagingInboxSpec, facts DatabaseFacts) metav1.
 	}
 }
 
+// SchemaBeforeApply is SchemaReady for a check that applies nothing: a plan that the
+// operator would apply is no failure.
+func SchemaBeforeApply(spec *v1alpha1.MessagingInboxSpec, facts DatabaseFacts) metav1.Condition {
+	if facts.Schema.Failure == nil && !facts.Schema.Verdict.Met() && MayApply(spec, facts.Schema.Verdict) {
+		return isUnknown(v1alpha1.ConditionSchemaReady, v1alpha1.ReasonPlanPending, "%s%s", problems(facts.Schema.Verdict), pendingPlan(spec, facts.Schema))
+	}
+	return SchemaReady(spec, facts)
+}
+
 // MayApply says whether the operator may apply the verdict's plan.
 func MayApply(spec *v1alpha1.MessagingInboxSpec, verdict dbschema.Verdict) bool {
 	if spec.Suspend || verdict.Plan.Empty() {

@@ -26,6 +26,7 @@ var harmless = map[string]bool{
 	v1alpha1.ReasonSuspended:    true,
 	v1alpha1.ReasonAwaitingRun:  true,
 	v1alpha1.ReasonNotInspected: true,
+	v1alpha1.ReasonPlanPending:  true,
 }
 
 // Summarize returns Ready, and Reconciling or Stalled where kstatus asks for one:

@@ -2,6 +2,7 @@ package assessment
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,6 +72,14 @@ func setting(declared *v1alpha1.Duration) redelivery.Setting {
 		return redelivery.Setting{}
 	}
 	return redelivery.Declared(declared.Duration.Duration)
+}
+
+// defaultRedelivery holds the CRD's defaults of spec.redelivery; a test compares the two.
+var defaultRedelivery = v1alpha1.RedeliverySpec{
+	MaxDowntime:    v1alpha1.Duration{Duration: metav1.Duration{Duration: 24 * time.Hour}},
+	LostAcks:       1,
+	MaxHandlerTime: v1alpha1.Duration{Duration: metav1.Duration{Duration: time.Minute}},
+	MaxWorkerHang:  v1alpha1.Duration{Duration: metav1.Duration{Duration: 2 * time.Hour}},
 }
 
 // settingOr takes the transport's own value, else the resource's. The CRD stores its
@@ -145,9 +154,11 @@ func TransportStatuses(requirement redelivery.Requirement) []v1alpha1.TransportS
 	return statuses
 }
 
+// ratio keeps a quantity exact: a quantity is never finer than a billionth.
 func ratio(declared *resource.Quantity) *redelivery.Ratio {
 	if declared == nil {
 		return nil
 	}
-	return nil // replaced once redelivery.Ratio exists
+	exact := redelivery.Ratio(declared.ScaledValue(resource.Nano))
+	return &exact
 }

@@ -1,0 +1,125 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/messaginginbox/operator/api/v1alpha1"
+	"github.com/messaginginbox/operator/internal/assessment"
+	"github.com/messaginginbox/operator/internal/database"
+	"github.com/messaginginbox/operator/internal/inspection"
+	"github.com/messaginginbox/operator/internal/tablestats"
+)
+
+// connect leaves a verified pool in the scope, or the reason why there is none.
+func (r *Reconciler) connect(ctx context.Context, s *scope) {
+	s.database.Inspected = true
+	s.database.Connection = r.openPool(ctx, s)
+	s.set(assessment.DatabaseReachable(s.database))
+}
+
+func (r *Reconciler) openPool(ctx context.Context, s *scope) *database.Failure {
+	config, failure := r.databaseConfig(ctx, s.inbox, s.inbox.Spec.Database.URLSecretRef)
+	if failure != nil {
+		return failure
+	}
+	s.database.Target = config.String()
+	pool, err := r.Pools.Get(ctx, owner(client.ObjectKeyFromObject(s.inbox)), config)
+	if err != nil {
+		return classified(err)
+	}
+	if failure := inspection.Server(ctx, pool); failure != nil {
+		return failure
+	}
+	s.pool = pool
+	return nil
+}
+
+// databaseConfig reads a connection URL from its Secret.
+func (r *Reconciler) databaseConfig(ctx context.Context, inbox *v1alpha1.MessagingInbox, reference v1alpha1.SecretKeyReference) (*database.Config, *database.Failure) {
+	url, failure := r.secretValue(ctx, inbox.Namespace, reference)
+	if failure != nil {
+		return nil, failure
+	}
+	config, err := database.Parse(string(url))
+	if err != nil {
+		failure := classified(err)
+		failure.Message = fmt.Sprintf("Secret %s, key %s: %s", reference.Name, reference.Key, failure.Message)
+		return nil, failure
+	}
+	authority := inbox.Spec.Database.CASecretRef
+	if authority == nil {
+		return config, nil
+	}
+	bundle, failure := r.secretValue(ctx, inbox.Namespace, *authority)
+	if failure != nil {
+		return nil, failure
+	}
+	config, err = config.WithCA(bundle)
+	if err != nil {
+		failure := classified(err)
+		failure.Message = fmt.Sprintf("Secret %s, key %s: %s", authority.Name, authority.Key, failure.Message)
+		return nil, failure
+	}
+	return config, nil
+}
+
+func (r *Reconciler) secretValue(ctx context.Context, namespace string, reference v1alpha1.SecretKeyReference) ([]byte, *database.Failure) {
+	secret := &corev1.Secret{}
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, &database.Failure{Class: database.WaitingOnUser, Reason: v1alpha1.ReasonSecretNotFound,
+			Message: fmt.Sprintf("Secret %s does not exist in namespace %s. Create it; it is picked up at once.", reference.Name, namespace)}
+	case err != nil:
+		return nil, &database.Failure{Class: database.Transient, Reason: v1alpha1.ReasonUnexpectedError,
+			Message: fmt.Sprintf("Secret %s could not be read: %v", reference.Name, err)}
+	}
+	value, found := secret.Data[reference.Key]
+	if !found || len(value) == 0 {
+		return nil, &database.Failure{Class: database.WaitingOnUser, Reason: v1alpha1.ReasonSecretKeyMissing,
+			Message: fmt.Sprintf("Secret %s has no value under the key %q; its keys are %q.", reference.Name, reference.Key, slices.Sorted(maps.Keys(secret.Data)))}
+	}
+	return value, nil
+}
+
+func classified(err error) *database.Failure {
+	failure := database.Classify(err)
+	return &failure
+}
+
+// measureTable fills in the table's size and age. It never fails the reconcile: the
+// numbers inform, nothing depends on them, and the last known ones stay.
+func (r *Reconciler) measureTable(ctx context.Context, s *scope) {
+	observed, verdict := s.database.Schema.Observed, s.database.Schema.Verdict
+	if s.pool == nil || !observed.Exists || !verdict.Met() {
+		return
+	}
+	ages, err := tablestats.Measure(ctx, s.pool, assessment.Contract(&s.inbox.Spec), observed)
+	if err != nil {
+		log.FromContext(ctx).Info("the table's age is unknown", "reason", classified(err).Message)
+		return
+	}
+	s.status().Table = &v1alpha1.TableStatus{
+		Rows:         observed.EstimatedRows,
+		Bytes:        observed.Bytes,
+		OldestRecord: timestamp(ages.Oldest),
+		NewestRecord: timestamp(ages.Newest),
+	}
+}
+
+func timestamp(instant *time.Time) *metav1.Time {
+	if instant == nil {
+		return nil
+	}
+	return &metav1.Time{Time: *instant}
+}

@@ -1,0 +1,151 @@
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/messaginginbox/operator/api/v1alpha1"
+	"github.com/messaginginbox/operator/internal/assessment"
+	"github.com/messaginginbox/operator/internal/schedule"
+)
+
+// finishedJobsKept is how many ended pruning Jobs stay, for their logs.
+const finishedJobsKept = 3
+
+// reconcilePruning takes up what the ended Jobs report, and creates the Job of a tick
+// that is due when every gate is open.
+func (r *Reconciler) reconcilePruning(ctx context.Context, s *scope) error {
+	jobs, err := r.pruningJobs(ctx, s.inbox)
+	if err != nil {
+		return err
+	}
+	reportErr := r.takeUpReports(ctx, s, jobs)
+	s.pruning.LastRun = s.pruningStatus().LastRun
+	scheduleErr := r.followSchedule(ctx, s, jobs)
+	s.set(assessment.PruningHealthy(&s.inbox.Spec, s.pruning))
+	return errors.Join(reportErr, scheduleErr, r.removeOldJobs(ctx, jobs))
+}
+
+func (s *scope) pruningStatus() *v1alpha1.PruningStatus {
+	if s.status().Pruning == nil {
+		s.status().Pruning = &v1alpha1.PruningStatus{}
+	}
+	return s.status().Pruning
+}
+
+// pruningJobs are the resource's pruning Jobs in the order of their ticks.
+func (r *Reconciler) pruningJobs(ctx context.Context, inbox *v1alpha1.MessagingInbox) ([]batchv1.Job, error) {
+	var list batchv1.JobList
+	err := r.Client.List(ctx, &list, client.InNamespace(inbox.Namespace), client.MatchingLabels(jobLabels(inbox, purposePrune)))
+	if err != nil {
+		return nil, fmt.Errorf("listing the pruning Jobs of %s: %w", client.ObjectKeyFromObject(inbox), err)
+	}
+	jobs := slices.DeleteFunc(list.Items, func(job batchv1.Job) bool { return !metav1.IsControlledBy(&job, inbox) })
+	slices.SortFunc(jobs, func(a, b batchv1.Job) int {
+		return cmp.Or(tickOf(&a).Compare(tickOf(&b)), cmp.Compare(a.Name, b.Name))
+	})
+	return jobs, nil
+}
+
+// takeUpReports adds each ended run to the status once. Runs do not overlap, so their
+// ticks order them.
+func (r *Reconciler) takeUpReports(ctx context.Context, s *scope, jobs []batchv1.Job) error {
+	status := s.pruningStatus()
+	for i := range jobs {
+		job := &jobs[i]
+		if !finished(job) || (status.LastRun != nil && !tickOf(job).After(status.LastRun.Tick.Time)) {
+			continue
+		}
+		run, err := r.reportOf(ctx, job)
+		if err != nil {
+			return err
+		}
+		status.LastRun = run
+		if !run.DryRun {
+			status.RowsDeleted += run.RowsDeleted
+		}
+	}
+	return nil
+}
+
+// followSchedule creates the Job of the newest tick that is due. A tick that passed
+// while a gate was shut, or while a run was at work, is made up for by one run.
+func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv1.Job) error {
+	spec, status := &s.inbox.Spec, s.pruningStatus()
+	status.NextRun = nil
+	ticks, err := schedule.Parse(string(spec.Pruning.Schedule), spec.Pruning.TimeZone)
+	if err != nil {
+		if !errors.As(err, &s.pruning.ScheduleError) {
+			return err
+		}
+		return nil
+	}
+	s.pruning.Blocker = assessment.Blocker(s.status().Conditions, s.inbox.Generation)
+	if spec.Suspend || spec.Pruning.Suspend || s.pruning.Blocker != nil {
+		return nil
+	}
+	s.pruning.NextRun = ticks.Next(s.now)
+	status.NextRun = &metav1.Time{Time: s.pruning.NextRun}
+
+	tick, due := ticks.Latest(s.lastTick(jobs), s.now)
+	if !due || slices.ContainsFunc(jobs, func(job batchv1.Job) bool { return !finished(&job) }) {
+		return nil
+	}
+	return r.createPruningJob(ctx, s, tick)
+}
+
+// lastTick is the newest tick that was acted on; for a new resource its creation.
+func (s *scope) lastTick(jobs []batchv1.Job) time.Time {
+	last := s.inbox.CreationTimestamp.Time
+	if run := s.pruningStatus().LastRun; run != nil && run.Tick.After(last) {
+		last = run.Tick.Time
+	}
+	if len(jobs) > 0 && tickOf(&jobs[len(jobs)-1]).After(last) {
+		last = tickOf(&jobs[len(jobs)-1])
+	}
+	return last
+}
+
+func (r *Reconciler) createPruningJob(ctx context.Context, s *scope, tick time.Time) error {
+	required, bounded := s.requirement.WithMargin(int64(s.inbox.Spec.Retention.MarginPercent))
+	if !bounded {
+		return fmt.Errorf("the required window of %s is unbounded, yet its retention was found safe", client.ObjectKeyFromObject(s.inbox))
+	}
+	job := pruningJob(s.inbox, r.Image, tick, required)
+	err := r.Client.Create(ctx, job)
+	switch {
+	case apierrors.IsAlreadyExists(err): // by an earlier leader, or not yet in the cache
+		return nil
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
+		// A quota, an admission policy or a namespace on its way out: a person, or the
+		// end of the namespace, changes that. It is tried again at the slow recheck.
+		s.pruning.JobRejected = err.Error()
+		return nil
+	case err != nil:
+		return fmt.Errorf("creating Job %s: %w", job.Name, err)
+	}
+	log.FromContext(ctx).Info("pruning Job created", "job", job.Name, "tick", tick)
+	return nil
+}
+
+// removeOldJobs keeps the newest ended Jobs. The status has taken up the others.
+func (r *Reconciler) removeOldJobs(ctx context.Context, jobs []batchv1.Job) error {
+	ended := slices.DeleteFunc(slices.Clone(jobs), func(job batchv1.Job) bool { return !finished(&job) })
+	for i := range max(0, len(ended)-finishedJobsKept) {
+		err := r.Client.Delete(ctx, &ended[i], client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("removing Job %s: %w", ended[i].Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/messaginginbox/operator/api/v1alpha1"
+	"github.com/messaginginbox/operator/internal/assessment"
+	"github.com/messaginginbox/operator/internal/database"
+	"github.com/messaginginbox/operator/internal/dbschema"
+	"github.com/messaginginbox/operator/internal/inspection"
+)
+
+// inlineBuildLimit is the size in bytes of the largest table whose indexes are built
+// within a reconcile. A larger one is indexed by a Job, which may take its time.
+const inlineBuildLimit = 256 << 20
+
+// reconcileSchema compares the table with the contract, and applies the plan where the
+// policy allows it.
+func (r *Reconciler) reconcileSchema(ctx context.Context, s *scope) {
+	if s.pool != nil {
+		s.database.Schema = r.observeAndApply(ctx, s)
+		s.status().Schema = assessment.SchemaStatus(s.database.Schema)
+	}
+	s.set(assessment.SchemaReady(&s.inbox.Spec, s.database))
+}
+
+func (r *Reconciler) observeAndApply(ctx context.Context, s *scope) assessment.SchemaFacts {
+	facts := inspection.Schema(ctx, s.pool, &s.inbox.Spec)
+	if facts.Failure != nil || !assessment.MayApply(&s.inbox.Spec, facts.Verdict) {
+		return facts
+	}
+	if facts.Observed.Bytes > inlineBuildLimit {
+		facts.Building, facts.Failure = r.migrateInJob(ctx, s, facts.Verdict.Plan)
+		return facts
+	}
+	if failure := r.apply(ctx, s, facts.Verdict.Plan); failure != nil {
+		facts.Failure = failure
+		return facts
+	}
+	return inspection.Schema(ctx, s.pool, &s.inbox.Spec)
+}
+
+// apply runs the plan on a connection of its own: the migration role's, and one
+// session from the advisory lock to the last step.
+func (r *Reconciler) apply(ctx context.Context, s *scope, plan dbschema.Plan) *database.Failure {
+	config, failure := r.databaseConfig(ctx, s.inbox, secretOr(s.inbox.Spec.Database.MigrationURLSecretRef, s.inbox.Spec.Database.URLSecretRef))
+	if failure != nil {
+		return failure
+	}
+	connection, err := config.Connect(ctx, database.Limits{})
+	if err != nil {
+		return classified(err)
+	}
+	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }() // nothing depends on a clean goodbye
+	if _, err := dbschema.Apply(ctx, connection, assessment.Contract(&s.inbox.Spec), plan.Digest(), dbschema.ApplyOptions{}); err != nil {
+		return classified(err)
+	}
+	return nil
+}
+
+// migrateInJob says how far the Job is, and creates it when there is none. A Job that
+// failed is removed after ten minutes by its time to live, and then tried again.
+func (r *Reconciler) migrateInJob(ctx context.Context, s *scope, plan dbschema.Plan) (string, *database.Failure) {
+	job := migrationJob(s.inbox, r.Image, plan)
+	err := r.Client.Create(ctx, job)
+	switch {
+	case err == nil:
+		return fmt.Sprintf("Job %s builds the indexes: the table is larger than %d MiB.", job.Name, inlineBuildLimit>>20), nil
+	case client.IgnoreAlreadyExists(err) != nil:
+		return "", &database.Failure{Class: database.Transient, Reason: v1alpha1.ReasonJobRejected,
+			Message: fmt.Sprintf("The migration Job was not accepted: %v", err)}
+	}
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
+		return fmt.Sprintf("Job %s builds the indexes.", job.Name), nil // created a moment ago, not yet in the cache
+	}
+	if message, failed := failureOf(job); failed {
+		return "", &database.Failure{Class: database.WaitingOnUser, Reason: v1alpha1.ReasonMigrationFailed,
+			Message: fmt.Sprintf("Job %s failed: %s. It is tried again ten minutes after it ended; its log has the cause.", job.Name, message)}
+	}
+	progress, err := dbschema.IndexBuildProgress(ctx, s.pool, assessment.Contract(&s.inbox.Spec))
+	if err != nil || progress == nil {
+		return fmt.Sprintf("Job %s builds the indexes.", job.Name), nil
+	}
+	return fmt.Sprintf("Job %s builds the indexes: %s, %d of %d blocks.", job.Name, progress.Phase, progress.BlocksDone, progress.BlocksTotal), nil
+}

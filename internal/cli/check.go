@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/messaginginbox/operator/api/v1alpha1"
+	"github.com/messaginginbox/operator/internal/assessment"
+	"github.com/messaginginbox/operator/internal/database"
+	"github.com/messaginginbox/operator/internal/inspection"
+	"github.com/messaginginbox/operator/internal/manifest"
+	"github.com/messaginginbox/operator/internal/schedule"
+)
+
+func newCheckCommand() *cobra.Command {
+	var (
+		files       []string
+		output      string
+		databaseURL string
+	)
+	command := &cobra.Command{
+		Use:   "check -f FILE...",
+		Short: "Evaluate manifests as the operator would, without a cluster",
+		Long: `Evaluates MessagingInbox manifests with the operator's own code and prints the
+conditions that they would get. With --database-url, or the environment variable
+INBOX_DATABASE_URL, it also inspects that database; it changes nothing there.
+
+Exit code 0: Ready would be True for every resource. Exit code 1: it would not, or a
+manifest would be refused.`,
+		Example: `  inbox check -f inbox.yaml
+  inbox check -f orders.yaml -f shop.yaml -o json
+  INBOX_DATABASE_URL=postgresql://... inbox check -f inbox.yaml`,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			inboxes, err := readManifests(append(files, arguments...))
+			if err != nil {
+				return err
+			}
+			if databaseURL == "" {
+				databaseURL = os.Getenv(databaseURLVariable)
+			}
+			checks, err := checkAll(command.Context(), inboxes, databaseURL)
+			if err != nil {
+				return err
+			}
+			return printChecks(command.OutOrStdout(), output, checks)
+		},
+	}
+	addManifestFlags(command, &files, &output)
+	command.Flags().StringVar(&databaseURL, "database-url", "", "also inspect this database; prefer the environment variable "+databaseURLVariable+", since arguments show in the list of processes")
+	return command
+}
+
+// check is the verdict on one resource.
+type check struct {
+	Namespace  string             `json:"namespace,omitempty"`
+	Name       string             `json:"name"`
+	Ready      bool               `json:"ready"`
+	Conditions []metav1.Condition `json:"conditions"`
+}
+
+func checkAll(ctx context.Context, inboxes []*v1alpha1.MessagingInbox, databaseURL string) ([]check, error) {
+	var target *database.Config
+	if databaseURL != "" {
+		var err error
+		if target, err = database.Parse(databaseURL); err != nil {
+			return nil, fmt.Errorf("the database URL: %w", err)
+		}
+	}
+	checks := make([]check, 0, len(inboxes))
+	for _, inbox := range inboxes {
+		conditions := evaluate(ctx, inbox, target)
+		checks = append(checks, check{
+			Namespace:  inbox.Namespace,
+			Name:       inbox.Name,
+			Ready:      meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReady),
+			Conditions: conditions,
+		})
+	}
+	return checks, nil
+}
+
+// evaluate judges one manifest, and the database behind target unless it is nil.
+func evaluate(ctx context.Context, inbox *v1alpha1.MessagingInbox, target *database.Config) []metav1.Condition {
+	spec := &inbox.Spec
+	var facts assessment.DatabaseFacts
+	if target != nil {
+		facts = inspectDatabase(ctx, spec, target)
+	}
+	var pruning assessment.PruningFacts
+	if _, err := schedule.Parse(string(spec.Pruning.Schedule), spec.Pruning.TimeZone); err != nil && !errors.As(err, &pruning.ScheduleError) {
+		pruning.ScheduleError = &schedule.Error{Reason: v1alpha1.ReasonInvalidSchedule, Message: err.Error()}
+	}
+	conditions := []metav1.Condition{
+		assessment.RetentionSafe(spec, assessment.Requirement(spec)),
+		assessment.DatabaseReachable(facts),
+		assessment.SchemaBeforeApply(spec, facts),
+		assessment.PruningHealthy(spec, pruning),
+		assessment.CoverageComplete(spec),
+	}
+	conditions = append(conditions, assessment.NotYetActedOn(spec)...)
+	return append(assessment.Summarize(conditions, facts.Connection, facts.Schema.Failure), conditions...)
+}
+
+func inspectDatabase(ctx context.Context, spec *v1alpha1.MessagingInboxSpec, target *database.Config) assessment.DatabaseFacts {
+	facts := assessment.DatabaseFacts{Inspected: true, Target: target.String()}
+	connection, err := target.Connect(ctx, database.Limits{})
+	if err != nil {
+		failure := database.Classify(err)
+		facts.Connection = &failure
+		return facts
+	}
+	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }() // nothing was written
+	if facts.Connection = inspection.Server(ctx, connection); facts.Connection == nil {
+		facts.Schema = inspection.Schema(ctx, connection, spec)
+	}
+	return facts
+}
+
+func printChecks(out io.Writer, format string, checks []check) error {
+	allReady := true
+	for _, one := range checks {
+		allReady = allReady && one.Ready
+	}
+	var err error
+	if format == outputJSON {
+		err = printJSON(out, struct {
+			Ready   bool    `json:"ready"`
+			Inboxes []check `json:"inboxes"`
+		}{allReady, checks})
+	} else {
+		err = printCheckTable(out, checks)
+	}
+	if err != nil {
+		return err
+	}
+	if !allReady {
+		return &exitError{code: exitFailure, err: errors.New("Ready would not be True")}
+	}
+	return nil
+}
+
+func printCheckTable(out io.Writer, checks []check) error {
+	for i, one := range checks {
+		if i > 0 {
+			_, _ = fmt.Fprintln(out) // the table's own writer reports a broken output
+		}
+		_, _ = fmt.Fprintln(out, qualified(one.Namespace, one.Name))
+		table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		_, _ = fmt.Fprintln(table, "CONDITION\tSTATUS\tREASON\tMESSAGE")
+		for _, condition := range one.Conditions {
+			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", condition.Type, condition.Status, condition.Reason, oneLine(condition.Message))
+		}
+		if err := table.Flush(); err != nil {
+			return fmt.Errorf("printing the conditions: %w", err)
+		}
+	}
+	return nil
+}
+
+// readManifests reads every file, and joins what is wrong in any of them.
+func readManifests(files []string) ([]*v1alpha1.MessagingInbox, error) {
+	if len(files) == 0 {
+		return nil, errors.New("name at least one manifest with -f FILE")
+	}
+	var (
+		inboxes []*v1alpha1.MessagingInbox
+		broken  []error
+	)
+	for _, file := range files {
+		read, err := manifest.Read(file)
+		inboxes = append(inboxes, read...)
+		if err != nil {
+			broken = append(broken, err)
+		}
+	}
+	return inboxes, errors.Join(broken...)
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func printJSON(out io.Writer, value any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return fmt.Errorf("printing JSON: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/messaginginbox/operator/api/v1alpha1"
+	"github.com/messaginginbox/operator/internal/assessment"
+	"github.com/messaginginbox/operator/internal/redelivery"
+)
+
+func newWindowCommand() *cobra.Command {
+	var (
+		files  []string
+		output string
+	)
+	command := &cobra.Command{
+		Use:   "window -f FILE...",
+		Short: "Print how long a message of each transport can come back, term by term",
+		Long: `Prints each transport's redelivery window with every term that entered it, its value
+and where it came from (default, declared, dsn or observed), and the retention that
+they require together. With -o json, one object is printed for each resource.`,
+		Example: "  inbox window -f inbox.yaml",
+		RunE: func(command *cobra.Command, arguments []string) error {
+			inboxes, err := readManifests(append(files, arguments...))
+			if err != nil {
+				return err
+			}
+			for _, inbox := range inboxes {
+				if err := printWindow(command.OutOrStdout(), output, inbox); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	addManifestFlags(command, &files, &output)
+	return command
+}
+
+func printWindow(out io.Writer, format string, inbox *v1alpha1.MessagingInbox) error {
+	requirement := assessment.Requirement(&inbox.Spec)
+	safe := assessment.RetentionSafe(&inbox.Spec, requirement)
+	if format == outputJSON {
+		return printJSON(out, windowDocument(inbox, requirement, safe.Status == metav1.ConditionTrue))
+	}
+	return printWindowTable(out, inbox, requirement, safe)
+}
+
+// windowJSON is the documented shape of "inbox window -o json". A duration that is
+// unbounded is null.
+type windowJSON struct {
+	Name              string          `json:"name"`
+	Namespace         string          `json:"namespace,omitempty"`
+	Required          requiredJSON    `json:"required"`
+	DecidingTransport string          `json:"decidingTransport"`
+	Safe              bool            `json:"safe"`
+	Transports        []transportJSON `json:"transports"`
+}
+
+type requiredJSON struct {
+	Seconds           *float64 `json:"seconds"`
+	WithMarginSeconds *float64 `json:"withMarginSeconds"`
+}
+
+type transportJSON struct {
+	Name       string     `json:"name"`
+	Covered    bool       `json:"covered"`
+	Seconds    *float64   `json:"seconds"`
+	Terms      []termJSON `json:"terms"`
+	Undeclared []string   `json:"undeclared"`
+}
+
+type termJSON struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+	Origin  string  `json:"origin"`
+}
+
+func windowDocument(inbox *v1alpha1.MessagingInbox, requirement redelivery.Requirement, safe bool) windowJSON {
+	withMargin, bounded := requirement.WithMargin(int64(inbox.Spec.Retention.MarginPercent))
+	document := windowJSON{
+		Name:      inbox.Name,
+		Namespace: inbox.Namespace,
+		Required: requiredJSON{
+			Seconds:           boundedSeconds(requirement.Required, requirement.Bounded),
+			WithMarginSeconds: boundedSeconds(withMargin, bounded),
+		},
+		DecidingTransport: requirement.Deciding,
+		Safe:              safe,
+		Transports:        []transportJSON{},
+	}
+	for _, window := range requirement.Windows {
+		transport := transportJSON{
+			Name:       window.Transport,
+			Covered:    window.Covered,
+			Seconds:    boundedSeconds(window.Duration, window.Bounded),
+			Terms:      []termJSON{},
+			Undeclared: append([]string{}, window.Undeclared...),
+		}
+		for _, term := range window.Terms {
+			transport.Terms = append(transport.Terms, termJSON{Name: term.Name, Seconds: term.Value.Seconds(), Origin: string(term.Origin)})
+		}
+		document.Transports = append(document.Transports, transport)
+	}
+	return document
+}
+
+func boundedSeconds(d time.Duration, bounded bool) *float64 {
+	if !bounded {
+		return nil
+	}
+	seconds := d.Seconds()
+	return &seconds
+}
+
+func printWindowTable(out io.Writer, inbox *v1alpha1.MessagingInbox, requirement redelivery.Requirement, safe metav1.Condition) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintf(table, "%s\n\n", qualified(inbox.Namespace, inbox.Name))
+	_, _ = fmt.Fprintln(table, "TRANSPORT\tTERM\tVALUE\tORIGIN")
+	for _, window := range requirement.Windows {
+		name := window.Transport
+		if !window.Covered {
+			name += " (not covered)"
+		}
+		for _, term := range window.Terms {
+			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", name, term.Name, assessment.Human(term.Value), term.Origin)
+			name = ""
+		}
+		for _, field := range window.Undeclared {
+			_, _ = fmt.Fprintf(table, "%s\t%s\tunbounded\tundeclared\n", name, field)
+			name = ""
+		}
+		_, _ = fmt.Fprintf(table, "%s\twindow\t%s\t\n", name, humanOr(window.Duration, window.Bounded))
+	}
+	withMargin, bounded := requirement.WithMargin(int64(inbox.Spec.Retention.MarginPercent))
+	_, _ = fmt.Fprintf(table, "\nRequired: %s, with a margin of %d %%: %s\n", humanOr(requirement.Required, requirement.Bounded), inbox.Spec.Retention.MarginPercent, humanOr(withMargin, bounded))
+	_, _ = fmt.Fprintf(table, "RetentionSafe: %s (%s). %s\n", safe.Status, safe.Reason, safe.Message)
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("printing the windows: %w", err)
+	}
+	return nil
+}
+
+func humanOr(d time.Duration, bounded bool) string {
+	if !bounded {
+		return "unbounded"
+	}
+	return assessment.Human(d)
+}

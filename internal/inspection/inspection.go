@@ -1,0 +1,77 @@
+// Package inspection looks at a database for the controller and the command line
+// alike, and leaves the judgement to internal/assessment.
+package inspection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/messaginginbox/operator/api/v1alpha1"
+	"github.com/messaginginbox/operator/internal/assessment"
+	"github.com/messaginginbox/operator/internal/database"
+	"github.com/messaginginbox/operator/internal/dbschema"
+)
+
+// Querier is a connection or a pool.
+type Querier interface {
+	database.Querier
+	dbschema.Querier
+}
+
+// Server says why a connection cannot be used, or nil: an old server, a replica.
+func Server(ctx context.Context, q database.Querier) *database.Failure {
+	facts, err := database.ReadFacts(ctx, q)
+	if err == nil {
+		err = facts.Check()
+	}
+	return failureOf(err)
+}
+
+// Schema compares the table with the contract.
+func Schema(ctx context.Context, q Querier, spec *v1alpha1.MessagingInboxSpec) assessment.SchemaFacts {
+	contract := assessment.Contract(spec)
+	observed, err := dbschema.Inspect(ctx, q, contract)
+	if err != nil {
+		return assessment.SchemaFacts{Failure: failureOf(err)}
+	}
+	facts := assessment.SchemaFacts{Observed: observed, Verdict: dbschema.Compare(contract, observed)}
+	if facts.Verdict.Met() {
+		facts.Failure = missingPrivileges(ctx, q, spec)
+	}
+	return facts
+}
+
+// missingPrivileges names what the connection's role lacks on a table that keeps the
+// contract. Pruning asks for DELETE, unless another role prunes.
+func missingPrivileges(ctx context.Context, q database.Querier, spec *v1alpha1.MessagingInboxSpec) *database.Failure {
+	wanted := []string{"SELECT"}
+	if spec.Database.PruningURLSecretRef == nil {
+		wanted = append(wanted, "DELETE")
+	}
+	missing, err := database.MissingPrivileges(ctx, q, string(spec.Database.Schema), string(spec.Table.Name), wanted...)
+	if errors.Is(err, database.ErrNotFound) {
+		return nil // dropped a moment ago; the next look finds out
+	}
+	if err != nil {
+		return failureOf(err)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return &database.Failure{
+		Class:  database.WaitingOnUser,
+		Reason: database.ReasonPermissionDenied,
+		Message: fmt.Sprintf("The role lacks %s on %s.%s. Grant it; it is found out within a minute.",
+			strings.Join(missing, " and "), spec.Database.Schema, spec.Table.Name),
+	}
+}
+
+func failureOf(err error) *database.Failure {
+	if err == nil {
+		return nil
+	}
+	failure := database.Classify(err)
+	return &failure
+}
