@@ -27,7 +27,7 @@ func (b backoff) total(retries int64) Setting {
 func (b backoff) sum(retries int64) time.Duration {
 	var sum time.Duration
 	base := milliseconds{whole: b.delay}
-	step, growth := int64(1), b.multiplier // growth = multiplier^step
+	step, growth := int64(1), b.multiplier // the growth of one step
 	for done := int64(0); done < retries && sum < overflow; {
 		delay := b.longest(base)
 		if b.staysAt(delay) {

@@ -77,8 +77,8 @@ func TestBackoffWithoutABoundAsksForMaxDelay(t *testing.T) {
 
 // A fraction of all ones carries into the whole milliseconds, upwards.
 func TestMillisecondsCarryTheirRounding(t *testing.T) {
-	got := milliseconds{fraction: math.MaxUint64}.times(One + 1)
-	if got.whole != 1 || !got.inexact {
+	got := milliseconds{whole: 1, fraction: math.MaxUint64}.times(One / 2)
+	if (got != milliseconds{whole: 1, inexact: true}) {
 		t.Errorf("got %+v", got)
 	}
 	got = milliseconds{whole: 2, fraction: math.MaxUint64}.times(One - 1)

@@ -74,9 +74,10 @@ func duration(milliseconds uint64) time.Duration {
 	if milliseconds > overflow/1_000_000 {
 		return overflow
 	}
-	return time.Duration(milliseconds) * time.Millisecond //nolint:gosec // it was compared with the largest
+	return time.Duration(milliseconds) * time.Millisecond
 }
 
+// unsigned takes a value that is not negative, as all of this package are.
 func unsigned[T ~int64](value T) uint64 {
-	return uint64(value) //nolint:gosec // no value of this package is negative
+	return uint64(value)
 }

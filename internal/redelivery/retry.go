@@ -17,8 +17,8 @@ func strategyDelays(t Transport) part {
 	if t.Retry.Service != "" {
 		return serviceDelays(t)
 	}
-	backoff := backoffOf(t)
-	total := backoff.total(backoff.retries)
+	slowest := backoffOf(t)
+	total := slowest.total(slowest.retries)
 	if total.Value == overflow {
 		return unknown(retryField(t, "maxDelay"))
 	}
@@ -31,8 +31,8 @@ func firstRetryDelay(t Transport) part {
 	if t.Retry.Service != "" {
 		return serviceDelays(t)
 	}
-	backoff := backoffOf(t)
-	return known(backoff.total(min(backoff.retries, 1)))
+	slowest := backoffOf(t)
+	return known(slowest.total(min(slowest.retries, 1)))
 }
 
 func serviceDelays(t Transport) part {
