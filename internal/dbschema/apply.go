@@ -18,9 +18,10 @@ const (
 
 // SQLSTATEs that Apply acts on.
 const (
-	uniqueViolation = "23505"
-	duplicateTable  = "42P07" // also of an index
-	duplicateObject = "42710" // a type of the table's name
+	uniqueViolation  = "23505"
+	duplicateTable   = "42P07" // also of an index
+	duplicateObject  = "42710" // a type of the table's name
+	lockNotAvailable = "55P03" // after lock_timeout
 )
 
 // ApplyOptions bound what Apply may take. Zero values mean the defaults.
@@ -165,6 +166,9 @@ func stepError(c Contract, step Step, err error) error {
 // applyConcurrently runs one step that PostgreSQL refuses in a transaction.
 func applyConcurrently(ctx context.Context, conn *pgx.Conn, c Contract, step Step, options ApplyOptions) error {
 	skip, err := probe(ctx, conn, c, step)
+	if hasCode(err, lockNotAvailable) {
+		return lockTimeoutError(ctx, conn, c, options, err)
+	}
 	if err != nil || skip {
 		return err
 	}
@@ -200,6 +204,15 @@ func probe(ctx context.Context, conn *pgx.Conn, c Contract, step Step) (skip boo
 			quote(c.Schema)+"."+quote(step.index)).Scan(&skip)
 	})
 	return skip, err
+}
+
+// lockTimeoutError adds who was in the way, when that can still be seen.
+func lockTimeoutError(ctx context.Context, conn *pgx.Conn, c Contract, options ApplyOptions, cause error) error {
+	holder, err := tableLockHolder(ctx, conn, c)
+	if err != nil || holder == "" {
+		holder = "another session"
+	}
+	return fmt.Errorf("%s kept a lock on the table for more than %s, and nothing was changed: end that session's transaction or wait: %w", holder, options.LockTimeout, cause)
 }
 
 // duplicateMeanwhile removes the unique index whose build met a duplicate.

@@ -59,12 +59,7 @@ func TestInspectLeavesTheStatisticsOfTheKeyAlone(t *testing.T) {
 }
 
 func TestInspectNeedsNoPrivilegeOnTheTable(t *testing.T) {
-	db := newDatabase(t, symfonyTable, "CREATE ROLE inspector LOGIN PASSWORD 'secret'", "REVOKE ALL ON messenger_inbox FROM PUBLIC")
-	t.Cleanup(func() { _ = postgres.Shared(t).Exec(t.Context(), "postgres", "DROP ROLE IF EXISTS inspector") })
-	o, err := Inspect(t.Context(), connect(t, postgres.Shared(t).URLFor("inspector", "secret", db.Config().Database)), defaultContract)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := connectAs(t, newDatabase(t), "inspector", symfonyTable).inspect(defaultContract)
 	if verdict := Compare(defaultContract, o); !verdict.Met() || o.Bytes == 0 {
 		t.Errorf("findings %+v, %d bytes", verdict.Findings, o.Bytes)
 	}

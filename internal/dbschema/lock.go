@@ -78,15 +78,30 @@ func releaseLock(ctx context.Context, conn *pgx.Conn, key int64) {
 	}
 }
 
+// sessionDescription names the session of a row l of pg_locks and a of pg_stat_activity.
+const sessionDescription = `format('pid %s (role %s, application %s)', l.pid, coalesce(a.usename, '?'), coalesce(nullif(a.application_name, ''), '?'))
+	FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+	WHERE l.granted AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())`
+
+// lockHolder describes the session that has the advisory lock; empty when none has.
 func lockHolder(ctx context.Context, conn *pgx.Conn, key int64) (string, error) {
+	return describeSession(ctx, conn, "SELECT "+sessionDescription+
+		" AND l.locktype = 'advisory' AND l.objsubid = 1 AND (l.classid::bigint << 32 | l.objid::bigint) = $1 LIMIT 1", key)
+}
+
+// tableLockHolder describes a session whose lock on the table stands in the way of an
+// index build; empty when none does.
+func tableLockHolder(ctx context.Context, conn *pgx.Conn, c Contract) (string, error) {
+	return describeSession(ctx, conn, "SELECT "+sessionDescription+
+		` AND l.pid <> pg_backend_pid() AND l.relation = to_regclass($1)
+		AND l.mode IN ('ShareUpdateExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock') LIMIT 1`, c.qualifiedTable())
+}
+
+func describeSession(ctx context.Context, conn *pgx.Conn, query string, argument any) (string, error) {
 	var holder string
-	err := conn.QueryRow(ctx, `SELECT format('pid %s (role %s, application %s)', l.pid, coalesce(a.usename, '?'), coalesce(nullif(a.application_name, ''), '?'))
-		FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
-		WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND (l.classid::bigint << 32 | l.objid::bigint) = $1
-		AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
-		LIMIT 1`, key).Scan(&holder)
+	err := conn.QueryRow(ctx, query, argument).Scan(&holder)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return "", fmt.Errorf("look up who holds the advisory lock: %w", err)
+		return "", fmt.Errorf("look up who holds a lock: %w", err)
 	}
 	return holder, nil
 }
