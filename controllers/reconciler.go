@@ -45,15 +45,13 @@ type Reconciler struct {
 	Clock func() time.Time
 	// Recheck is how often a resource is looked at when nothing happens.
 	Recheck time.Duration
+	// SlowRecheck is how soon a resource that waits on a person is looked at again: what
+	// they mend may be out of the operator's sight, such as a GRANT.
+	SlowRecheck time.Duration
 }
 
-const (
-	// timeLimit of one reconcile. The slowest part, applying a plan, has limits of its own.
-	timeLimit = 2 * time.Minute
-	// slowRecheck is how soon a resource that waits on a person is looked at again: what
-	// they mend may be out of the operator's sight, such as a GRANT.
-	slowRecheck = time.Minute
-)
+// timeLimit of one reconcile. The slowest part, applying a plan, has limits of its own.
+const timeLimit = 2 * time.Minute
 
 // Reconcile runs the phases in order. A phase that fails leaves its facts behind, and
 // the later ones make of them what they can: the retention is judged also while the
@@ -102,7 +100,7 @@ func (r *Reconciler) assessDeclaration(s *scope) {
 func (r *Reconciler) nextLook(s *scope) ctrl.Result {
 	wait := r.Recheck
 	if s.waitsOnPerson() {
-		wait = min(wait, slowRecheck)
+		wait = min(wait, r.SlowRecheck)
 	}
 	if next := s.pruning.NextRun; !next.IsZero() {
 		wait = min(wait, max(next.Sub(s.now), time.Second))

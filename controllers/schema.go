@@ -33,11 +33,11 @@ func (r *Reconciler) observeAndApply(ctx context.Context, s *scope) assessment.S
 		return facts
 	}
 	if facts.Observed.Bytes > inlineBuildLimit {
-		facts.Building, facts.Failure = r.migrateInJob(ctx, s, facts.Verdict.Plan)
+		facts.Building, facts.ApplyFailure = r.migrateInJob(ctx, s, facts.Verdict.Plan)
 		return facts
 	}
 	if failure := r.apply(ctx, s, facts.Verdict.Plan); failure != nil {
-		facts.Failure = failure
+		facts.ApplyFailure = failure
 		return facts
 	}
 	return inspection.Schema(ctx, s.pool, &s.inbox.Spec)

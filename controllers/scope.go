@@ -61,7 +61,7 @@ func (s *scope) summarize() {
 }
 
 func (s *scope) failures() []*database.Failure {
-	return []*database.Failure{s.database.Connection, s.database.Schema.Failure}
+	return []*database.Failure{s.database.Connection, s.database.Schema.Failure, s.database.Schema.ApplyFailure}
 }
 
 // transientError makes the work queue retry with backoff. What waits on a person is no

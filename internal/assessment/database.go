@@ -27,8 +27,10 @@ type DatabaseFacts struct {
 // SchemaFacts is what was learned of the table, after the plan was applied where the
 // policy allows it.
 type SchemaFacts struct {
-	// Failure is what went wrong while the table was inspected or the plan applied.
+	// Failure is what went wrong while the table was inspected.
 	Failure *database.Failure
+	// ApplyFailure is what went wrong while the plan was applied.
+	ApplyFailure *database.Failure
 	// Observed is the table as it is.
 	Observed dbschema.Observed
 	// Verdict compares it with the contract.
@@ -61,6 +63,8 @@ func SchemaReady(spec *v1alpha1.MessagingInboxSpec, facts DatabaseFacts) metav1.
 		return isFalse(conditionType, schema.Failure.Reason, "%s", schema.Failure.Message)
 	case schema.Verdict.Met():
 		return isTrue(conditionType, v1alpha1.ReasonContractMet, "%s keeps the contract.%s%s", tableName(spec), wishes(schema.Verdict), pendingPlan(spec, schema))
+	case schema.ApplyFailure != nil:
+		return isFalse(conditionType, schema.ApplyFailure.Reason, "%s%s", schema.ApplyFailure.Message, pendingPlan(spec, schema))
 	case schema.Building != "":
 		return isFalse(conditionType, v1alpha1.ReasonApplying, "%s", schema.Building)
 	case awaitsApproval(spec, schema.Verdict):
@@ -116,6 +120,8 @@ func pendingPlan(spec *v1alpha1.MessagingInboxSpec, schema SchemaFacts) string {
 		return steps + " spec.suspend is true, so nothing is applied."
 	case spec.Schema.Policy == v1alpha1.SchemaPolicyObserve:
 		return steps + " spec.schema.policy is Observe: apply it with the application's own migrations; status.schema.plan has the SQL."
+	case schema.ApplyFailure != nil && schema.Verdict.Met():
+		return fmt.Sprintf("%s It failed: %s", steps, schema.ApplyFailure.Message)
 	case awaitsApproval(spec, schema.Verdict):
 		return fmt.Sprintf("%s Approve it with spec.schema.approvedPlan: %s", steps, plan.Digest())
 	default:

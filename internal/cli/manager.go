@@ -30,6 +30,9 @@ import (
 // leaderElectionID is the name of the lease. The Role of config/rbac allows no other.
 const leaderElectionID = "manager.messaginginbox.dev"
 
+// slowRecheck is how soon a resource that waits on a person is looked at again.
+const slowRecheck = time.Minute
+
 // managerOptions are the flags of the manager.
 type managerOptions struct {
 	metricsAddress string
@@ -109,13 +112,14 @@ func runManager(ctx context.Context, o managerOptions) error {
 func assemble(ctx context.Context, operator ctrl.Manager, image controllers.JobImage, o managerOptions) error {
 	pools := database.NewPools(database.PoolOptions{})
 	reconciler := &controllers.Reconciler{
-		Client:  operator.GetClient(),
-		Live:    operator.GetAPIReader(),
-		Events:  operator.GetEventRecorder(controllers.ManagedBy),
-		Pools:   pools,
-		Image:   image,
-		Clock:   time.Now,
-		Recheck: o.recheck,
+		Client:      operator.GetClient(),
+		Live:        operator.GetAPIReader(),
+		Events:      operator.GetEventRecorder(controllers.ManagedBy),
+		Pools:       pools,
+		Image:       image,
+		Clock:       time.Now,
+		Recheck:     o.recheck,
+		SlowRecheck: min(slowRecheck, o.recheck),
 	}
 	if err := reconciler.SetupWithManager(ctx, operator, o.maxConcurrent); err != nil {
 		return err
