@@ -27,6 +27,7 @@ func arguments(layout Layout, state *State) map[string][]string {
 			"--service-account-private-key-file", layout.pki("service-account.key"),
 			"--root-ca-file", layout.pki("ca.crt"),
 			"--use-service-account-credentials", "--leader-elect=false", "--bind-address", "127.0.0.1",
+			"--flex-volume-plugin-dir", layout.path("kubelet", "volume-plugins"),
 		},
 		"kube-scheduler": {"--kubeconfig", layout.componentKubeconfig("kube-scheduler"), "--leader-elect=false", "--bind-address", "127.0.0.1"},
 		"kube-proxy":     {"--config", layout.path("kube-proxy.json")},
