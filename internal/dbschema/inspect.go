@@ -48,7 +48,7 @@ func inspect(ctx context.Context, q Querier, c Contract, countLimit time.Duratio
 		return Observed{}, fmt.Errorf("inspect table %s: %w", c.qualifiedTable(), err)
 	}
 	var o Observed
-	if err := json.Unmarshal(document, &o); err != nil {
+	if err = json.Unmarshal(document, &o); err != nil {
 		return Observed{}, fmt.Errorf("read the description of table %s: %w", c.qualifiedTable(), err)
 	}
 	if !wantsDuplicateCount(c, o) {

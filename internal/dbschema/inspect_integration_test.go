@@ -102,7 +102,7 @@ func TestFindingsOnRealTables(t *testing.T) {
 		message    string // part of the first finding's
 	}{
 		{name: "nothing", reasons: []string{ReasonTableMissing}, steps: []StepKind{CreateTable, MarkTable, CreateTimestampIndex}},
-		{name: "no schema", contract: func(c *Contract) { c.Schema = "absent" }, reasons: []string{ReasonSchemaNotFound}, message: `schema "absent"`},
+		{name: "no schema", contract: func(c *Contract) { c.Schema = "absent" }, reasons: []string{ReasonSchemaNotFound}, message: `Schema "absent"`},
 		{name: "Doctrine's table with an index", statements: []string{symfonyTable, timestampIndex}, met: true},
 		{name: "Doctrine's table", statements: []string{symfonyTable}, met: true, reasons: []string{ReasonTimestampIndexMissing}, steps: []StepKind{CreateTimestampIndex}},
 		{name: "mapped columns", statements: []string{"CREATE TABLE messenger_inbox (id bigserial PRIMARY KEY, receiver text NOT NULL, uid uuid NOT NULL, at timestamptz(3) NOT NULL, UNIQUE (uid, receiver))",
