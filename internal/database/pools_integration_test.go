@@ -164,22 +164,31 @@ func TestIdlePoolIsClosed(t *testing.T) {
 }
 
 func TestSilentHostDelaysNobodyElse(t *testing.T) {
-	p := pools(t, database.PoolOptions{Limits: database.Limits{ConnectTimeout: 30 * time.Second}})
-	silent := parse(t, "postgresql://u:p@"+silentHost(t)+"/d")
+	const timeout = 60 * time.Second
+	p := pools(t, database.PoolOptions{Limits: database.Limits{ConnectTimeout: timeout}})
+	listener := listen(t)
+	t.Cleanup(func() { _ = listener.Close() })
+	silent := parse(t, "postgresql://u:p@"+listener.Addr().String()+"/d")
 	impatient, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
+	ended := make(chan error, 1)
 	go func() {
 		_, err := p.Get(impatient, "slow", silent)
 		ended <- err
 	}()
+	connection, err := listener.Accept() // now it connects, and gets no answer
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+
 	start := time.Now()
 	get(t, p, "fast", parse(t, postgres.Shared(t).NewDatabase(t)))
-	if took := time.Since(start); took > 15*time.Second {
-		t.Errorf("another owner waited for %s", took)
-	}
 	cancel()
 	if f := database.Classify(<-ended); f.Class != database.Transient {
 		t.Errorf("got %+v", f)
+	}
+	if took := time.Since(start); took > timeout/2 {
+		t.Errorf("another owner and a cancelled one waited for %s", took)
 	}
 }
 
