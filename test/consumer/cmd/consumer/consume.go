@@ -32,12 +32,12 @@ func consume(ctx context.Context, o options) (result any, err error) {
 	defer cancel()
 	var total counters
 	for {
-		killed, err := superviseWorker(limited, o, &total)
+		killed, failure := superviseWorker(limited, o, &total)
 		if limited.Err() != nil {
 			break
 		}
-		if err != nil {
-			return total, err
+		if failure != nil {
+			return total, failure
 		}
 		if !killed {
 			return total, nil
@@ -78,7 +78,7 @@ func superviseWorker(ctx context.Context, o options, total *counters) (killed bo
 	if err != nil {
 		return false, errors.Join(err, stdin.Close())
 	}
-	if err := command.Start(); err != nil {
+	if err = command.Start(); err != nil {
 		return false, fmt.Errorf("start the worker: %w", err)
 	}
 	err = total.add(stdout)
