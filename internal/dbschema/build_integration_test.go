@@ -82,7 +82,7 @@ func TestABuildRecoversFromATerminatedSession(t *testing.T) {
 }
 
 func TestABuildRecoversFromItsTimeout(t *testing.T) {
-	b := startBuild(t, newDatabase(t, symfonyTable), ApplyOptions{BuildTimeout: time.Second})
+	b := startBuild(t, newDatabase(t, symfonyTable), ApplyOptions{BuildTimeout: 5 * time.Second})
 	assertCode(t, <-b.done, queryCanceled)
 	b.recovers()
 }
