@@ -141,7 +141,7 @@ func (c *cluster) runWorkload() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello from the machine") })}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello from the machine") })}
 	go func() { _ = server.Serve(listener) }()
 	defer func() { _ = server.Close() }()
 
@@ -247,14 +247,14 @@ func TestAComponentThatCannotStartIsNamedWithItsLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, entry := range entries {
-		if err := os.Symlink(filepath.Join(built, entry.Name()), filepath.Join(broken, entry.Name())); err != nil {
+		if err = os.Symlink(filepath.Join(built, entry.Name()), filepath.Join(broken, entry.Name())); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Remove(filepath.Join(broken, "etcd")); err != nil {
+	if err = os.Remove(filepath.Join(broken, "etcd")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(broken, "etcd"), []byte("#!/bin/sh\necho no space left\nexit 3\n"), 0o755); err != nil {
+	if err = os.WriteFile(filepath.Join(broken, "etcd"), []byte("#!/bin/sh\necho no space left\nexit 3\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.run("down") })
