@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -85,7 +86,7 @@ func (c *cluster) kubectl(arguments ...string) string {
 	return output
 }
 
-// processes gives the components' process ids by name, and the first process under "first".
+// processes gives the components' process ids by name, and the first process under "node".
 func (c *cluster) processes() map[string]int {
 	c.t.Helper()
 	stdout, _ := c.run("status")
@@ -100,11 +101,7 @@ func (c *cluster) processes() map[string]int {
 			if err != nil {
 				c.t.Fatalf("status line %q: %v", line, err)
 			}
-			name := fields[0]
-			if i > 1 {
-				name = "first"
-			}
-			found[name] = pid
+			found[fields[0]] = pid
 		}
 	}
 	return found
@@ -170,6 +167,28 @@ func (c *cluster) checkReport() {
 	}
 }
 
+func TestTwoClustersAtOnceHaveSubnetsOfTheirOwn(t *testing.T) {
+	clusters := []*cluster{newCluster(t), newCluster(t)}
+	var group sync.WaitGroup
+	for _, c := range clusters {
+		t.Cleanup(func() { c.run("down") })
+		group.Go(func() {
+			if _, stderr, err := c.try("up"); err != nil {
+				t.Errorf("up: %v\n%s", err, stderr)
+			}
+		})
+	}
+	group.Wait()
+	first, _ := clusters[0].run("gateway")
+	second, _ := clusters[1].run("gateway")
+	if first == second {
+		t.Errorf("both clusters have the gateway %s", first)
+	}
+	clusters[0].run("down")
+	clusters[1].runWorkload()
+	clusters[1].checkReport()
+}
+
 func TestUpTwiceKeepsTheClusterAndDownTwiceIsNoError(t *testing.T) {
 	c := newCluster(t)
 	c.up()
@@ -192,7 +211,7 @@ func TestUpTwiceKeepsTheClusterAndDownTwiceIsNoError(t *testing.T) {
 }
 
 func TestTheNodeEndsAsAWholeAndComesUpAgain(t *testing.T) {
-	for _, victim := range []string{"first", "etcd", "kubelet"} {
+	for _, victim := range []string{"node", "etcd", "kubelet"} {
 		t.Run("after kill -9 of "+victim, func(t *testing.T) {
 			c := newCluster(t)
 			c.up()

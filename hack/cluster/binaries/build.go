@@ -11,8 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/messaginginbox/operator/hack/cluster/progress"
 	"golang.org/x/sys/unix"
+
+	"github.com/messaginginbox/operator/hack/cluster/progress"
 )
 
 // Ensure builds what is missing of the set into directory. A second one that runs at the same time waits for the first.

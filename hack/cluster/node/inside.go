@@ -165,7 +165,7 @@ func readReports(reports io.Reader, step func(string)) error {
 	for {
 		var r report
 		if err := decoder.Decode(&r); err != nil {
-			return &componentError{component: "node", problem: "the node's first process ended without a report"}
+			return &componentError{component: firstName, problem: "the node's first process ended without a report"}
 		}
 		switch {
 		case r.Ready:
@@ -173,7 +173,7 @@ func readReports(reports io.Reader, step func(string)) error {
 		case r.Component != "":
 			return &componentError{component: r.Component, problem: r.Problem}
 		case r.Problem != "":
-			return &componentError{component: "node", problem: r.Problem}
+			return &componentError{component: firstName, problem: r.Problem}
 		default:
 			step(r.Step)
 		}

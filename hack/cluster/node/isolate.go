@@ -91,7 +91,7 @@ func isolate(layout Layout) error {
 
 func shieldSettings(layout Layout) error {
 	for _, setting := range machineSettings {
-		value, err := os.ReadFile(settingsFolder+setting)
+		value, err := os.ReadFile(settingsFolder + setting)
 		if err != nil {
 			return fmt.Errorf("read the setting %s: %w", setting, err)
 		}

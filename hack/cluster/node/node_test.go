@@ -41,6 +41,28 @@ func TestNamesDifferByStateDirectoryAndFitTheKernel(t *testing.T) {
 	}
 }
 
+func TestPodControllersArePassedOnWhereTheyAre(t *testing.T) {
+	for available, want := range map[string]string{
+		"cpuset cpu io memory hugetlb pids rdma misc\n": "+cpuset +cpu +io +memory +hugetlb +pids",
+		"cpu memory\n": "+cpu +memory",
+		"\n":           "",
+	} {
+		folder := t.TempDir()
+		for name, content := range map[string]string{"cgroup.controllers": available, "cgroup.subtree_control": ""} {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := passOnControllers(folder); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(folder, "cgroup.subtree_control"))
+		if err != nil || string(got) != want {
+			t.Errorf("%q asks for %q (%v), want %q", available, got, err, want)
+		}
+	}
+}
+
 func TestNodeReady(t *testing.T) {
 	for name, row := range map[string]struct{ body, problem string }{
 		"ready":               {`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, ""},

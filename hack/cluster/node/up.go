@@ -12,10 +12,11 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/messaginginbox/operator/hack/cluster/image"
 	"github.com/messaginginbox/operator/hack/cluster/process"
 	"github.com/messaginginbox/operator/hack/cluster/progress"
-	"golang.org/x/sys/unix"
 )
 
 // logTail is how many of the last lines of a failed component's log an error shows.
@@ -191,7 +192,7 @@ func start(ctx context.Context, layout Layout, state *State, listener *os.File, 
 
 // startFirst runs this very program again as the first process of new namespaces and notes who it is.
 func startFirst(layout Layout, state *State, patience time.Duration, inherited ...*os.File) error {
-	output, err := os.OpenFile(layout.Log("node"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	output, err := os.OpenFile(layout.Log(firstName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return fmt.Errorf("open the node's log: %w", err)
 	}
