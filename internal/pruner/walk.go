@@ -40,7 +40,7 @@ const (
 	// skip a million locked records in steps that double.
 	hopelessTries = 60
 	firstBackoff  = 20 * time.Millisecond
-	maxBackoff    = time.Second
+	maxBackoff    = 250 * time.Millisecond
 )
 
 // walk visits slices until nothing is left or something stops it, and sets the result.
