@@ -102,7 +102,7 @@ func (i *inbox) pruneBefore(cutoff string, ordered bool) {
 		i.t.Fatal(err)
 	}
 	r := &run{options: i.options(), conn: conn, progress: func(Progress) {}, started: time.Now(),
-		session: &session{conn: conn, lockTimeout: time.Second, statementTimeout: 10 * time.Second}}
+		session: &session{conn: conn, pooled: true, lockTimeout: time.Second, statementTimeout: 10 * time.Second}}
 	position := instant
 	if tab.zoneless {
 		if position, err = earliestReading(ctx, r.session, instant, tab.timeZone); err != nil {
