@@ -1,0 +1,319 @@
+//go:build integration
+
+package tablestats
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/messaginginbox/operator/internal/dbschema"
+	"github.com/messaginginbox/operator/test/postgres"
+)
+
+func TestMain(m *testing.M) { os.Exit(postgres.Main(m, postgres.Options{})) }
+
+var contract = dbschema.Contract{
+	Schema: "public", Table: "messenger_inbox",
+	Transport: "transport", MessageID: "message_id", ProcessedAt: "processed_at", TimeZone: "UTC",
+}
+
+// Autovacuum would recount the rows whenever it likes; the tests say when.
+const table = `CREATE TABLE messenger_inbox (transport varchar(190) NOT NULL, message_id varchar(255) NOT NULL,
+	processed_at timestamp(0) NOT NULL, PRIMARY KEY (transport, message_id)) WITH (autovacuum_enabled = off);
+	CREATE INDEX ON messenger_inbox (processed_at)`
+
+// watched is a table, and the history of looks at it.
+type watched struct {
+	t        *testing.T
+	url      string
+	operator *pgx.Conn
+	history  *History
+}
+
+func watch(t *testing.T, statements string) *watched {
+	t.Helper()
+	w := &watched{t: t, url: postgres.Shared(t).NewDatabase(t)}
+	w.operator = w.connect()
+	w.session(func(run func(string, ...any)) { run(statements) })
+	w.look(0)
+	return w
+}
+
+func (w *watched) connect() *pgx.Conn {
+	w.t.Helper()
+	conn, err := pgx.Connect(w.t.Context(), w.url)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// session runs statements in a session of their own, which reports to the statistics
+// when it ends.
+func (w *watched) session(statements func(run func(sql string, arguments ...any))) {
+	w.t.Helper()
+	conn := w.connect()
+	statements(func(sql string, arguments ...any) {
+		// The simple protocol takes several statements at once, and errors are part of the play.
+		_, _ = conn.Exec(w.t.Context(), sql, append([]any{pgx.QueryExecModeSimpleProtocol}, arguments...)...)
+	})
+	if err := conn.Close(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	w.gone(conn.PgConn().PID())
+}
+
+// gone waits until the server has ended a session: only then are its numbers in.
+func (w *watched) gone(pid uint32) {
+	w.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		var left bool
+		if err := w.operator.QueryRow(w.t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", int64(pid)).Scan(&left); err != nil {
+			w.t.Fatal(err)
+		}
+		if !left {
+			return
+		}
+	}
+	w.t.Fatal("a session did not end")
+}
+
+func (w *watched) counters() Counters {
+	w.t.Helper()
+	counters, err := ReadCounters(w.t.Context(), w.operator, contract, w.observed())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return counters
+}
+
+func (w *watched) observed() dbschema.Observed {
+	w.t.Helper()
+	observed, err := dbschema.Inspect(w.t.Context(), w.operator, contract)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return observed
+}
+
+// look adds a look to the history, as the reconciler does when the operator has
+// deleted so many rows.
+func (w *watched) look(pruned int64) *History {
+	w.t.Helper()
+	ages, err := Measure(w.t.Context(), w.operator, contract, w.observed())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.history = Advance(w.history, Sample{
+		Counters: w.counters(), Ages: ages, Quiet: true, Pruned: pruned, PrunedKnown: true, Retention: 14 * day,
+	})
+	return w.history
+}
+
+// A consumer handles one message in one transaction: it skips it when there is a proof,
+// and may be rolled back.
+type consumer func(run func(string, ...any), id int, rollBack bool)
+
+func end(run func(string, ...any), rollBack bool) {
+	if rollBack {
+		run("ROLLBACK")
+	} else {
+		run("COMMIT")
+	}
+}
+
+var consumers = map[string]consumer{
+	"SELECT first": func(run func(string, ...any), id int, rollBack bool) {
+		run("BEGIN")
+		run(fmt.Sprintf(`DO $$ BEGIN
+			IF NOT EXISTS (SELECT FROM messenger_inbox WHERE transport = 'orders' AND message_id = '%[1]d') THEN
+				INSERT INTO messenger_inbox VALUES ('orders', '%[1]d', now() AT TIME ZONE 'utc');
+			END IF; END $$`, id))
+		end(run, rollBack)
+	},
+	"INSERT ON CONFLICT DO NOTHING": func(run func(string, ...any), id int, rollBack bool) {
+		run("BEGIN")
+		run(fmt.Sprintf("INSERT INTO messenger_inbox VALUES ('orders', '%d', now() AT TIME ZONE 'utc') ON CONFLICT DO NOTHING", id))
+		end(run, rollBack)
+	},
+	"plain INSERT, unique violation": func(run func(string, ...any), id int, rollBack bool) {
+		run("BEGIN")
+		run(fmt.Sprintf("INSERT INTO messenger_inbox VALUES ('orders', '%d', now() AT TIME ZONE 'utc')", id))
+		end(run, rollBack)
+	},
+}
+
+func TestSkippedRedeliveriesOfEachStyleOfConsumer(t *testing.T) {
+	for name, handle := range consumers {
+		t.Run(name, func(t *testing.T) {
+			w := watch(t, table+"; SET enable_seqscan = off")
+			deliver := func(from, to int, rollBack bool) {
+				w.session(func(run func(string, ...any)) {
+					run("SET enable_seqscan = off") // as a table of some size would have it
+					for id := from; id < to; id++ {
+						handle(run, id, rollBack)
+					}
+				})
+			}
+			deliver(0, 200, false)
+			if skips := w.look(0).Skips; skips != 0 {
+				t.Errorf("after 200 new messages %d skips", skips)
+			}
+			deliver(0, 50, false)
+			if skips := w.look(0).Skips; skips != 50 {
+				t.Errorf("after 50 redeliveries %d skips", skips)
+			}
+			deliver(100, 130, false)
+			deliver(200, 300, false)
+			if skips := w.look(0).Skips; skips != 80 {
+				t.Errorf("after 30 more among 100 new messages %d skips", skips)
+			}
+			if live := w.history.Last.Live; live != 300 {
+				t.Errorf("%d live rows, want 300", live)
+			}
+		})
+	}
+}
+
+// A handler that fails is rolled back and tried again, far more often than an
+// acknowledgement is lost: that must not look like a skip to a consumer of the first two styles.
+func TestRetriesOfRolledBackHandlersAreNoSkips(t *testing.T) {
+	for name, want := range map[string]int64{
+		"SELECT first":                   0,
+		"INSERT ON CONFLICT DO NOTHING":  0,
+		"plain INSERT, unique violation": 40, // the documented upper bound
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := watch(t, table)
+			handle := consumers[name]
+			for _, rollBack := range []bool{true, true, false} {
+				w.session(func(run func(string, ...any)) {
+					run("SET enable_seqscan = off")
+					for id := range 20 {
+						handle(run, id, rollBack)
+					}
+				})
+			}
+			if skips := w.look(0).Skips; skips != want {
+				t.Errorf("%d skips, want %d; %+v", skips, want, w.history.Last)
+			}
+		})
+	}
+}
+
+// The operator looks every few minutes: its own looks must leave no trace in what it reads.
+func TestLookingLeavesTheIndexStatisticsAlone(t *testing.T) {
+	w := watch(t, table+"; INSERT INTO messenger_inbox SELECT 'orders', n::text, now() - n * interval '1 minute' FROM generate_series(1, 5000) n; ANALYZE messenger_inbox")
+	before := w.counters()
+	pid := w.operator.PgConn().PID()
+	for range 20 {
+		w.look(0)
+	}
+	if err := w.operator.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.operator = w.connect()
+	w.gone(pid)
+	if after := w.counters(); after.IndexScans != before.IndexScans || after.IndexReads != before.IndexReads {
+		t.Errorf("scans %d -> %d, reads %d -> %d", before.IndexScans, after.IndexScans, before.IndexReads, after.IndexReads)
+	}
+}
+
+func TestDeletionsByOthers(t *testing.T) {
+	w := watch(t, table+"; INSERT INTO messenger_inbox SELECT 'orders', n::text, now() AT TIME ZONE 'utc' - n * interval '1 hour' FROM generate_series(0, 400) n")
+	w.session(func(run func(string, ...any)) {
+		run("DELETE FROM messenger_inbox WHERE processed_at < now() AT TIME ZONE 'utc' - interval '14 days'")
+	})
+	history := w.look(65)
+	if history.ForeignDeletes != 0 || history.Vanished != nil {
+		t.Errorf("after the operator's own run: %d foreign deletions, vanished %+v", history.ForeignDeletes, history.Vanished)
+	}
+	w.session(func(run func(string, ...any)) {
+		run("DELETE FROM messenger_inbox WHERE processed_at < now() AT TIME ZONE 'utc' - interval '7 days'")
+	})
+	history = w.look(65)
+	if history.ForeignDeletes < 167 || history.ForeignDeletes > 169 {
+		t.Errorf("%d foreign deletions, want the 168 of the second week", history.ForeignDeletes)
+	}
+	if history.Vanished != nil {
+		t.Errorf("records at the very end of their retention are no finding: %+v", history.Vanished)
+	}
+	w.session(func(run func(string, ...any)) {
+		run("DELETE FROM messenger_inbox WHERE processed_at < now() AT TIME ZONE 'utc' - interval '3 days'")
+	})
+	history = w.look(65)
+	if history.Vanished == nil || history.Vanished.Age < 7*day-2*time.Hour || history.Vanished.Age > 7*day+time.Hour {
+		t.Errorf("vanished = %+v, want records of a week", history.Vanished)
+	}
+	w.session(func(run func(string, ...any)) { run("TRUNCATE messenger_inbox") })
+	history = w.look(65)
+	if history.Vanished == nil || history.Vanished.Age > 3*day+time.Hour {
+		t.Errorf("after TRUNCATE vanished = %+v, want records of at most three days", history.Vanished)
+	}
+}
+
+func TestSizesBloatAndVacuum(t *testing.T) {
+	w := watch(t, table)
+	if c := w.counters(); c.LastVacuum != nil || c.Live != 0 {
+		t.Errorf("a new table: %+v", c)
+	}
+	w.session(func(run func(string, ...any)) {
+		run("INSERT INTO messenger_inbox SELECT 'orders', md5(n::text), now() FROM generate_series(1, 50000) n")
+	})
+	w.session(func(run func(string, ...any)) { run("VACUUM ANALYZE messenger_inbox") })
+	full := w.counters()
+	if full.Live != 50_000 || full.Dead != 0 || full.LastVacuum == nil || full.IndexBytes == 0 {
+		t.Errorf("a full table: %+v", full)
+	}
+	if bloat := full.Bloat(); bloat == nil || *bloat > full.HeapBytes/10 {
+		t.Errorf("a full table of %d bytes has a bloat of %v", full.HeapBytes, valueOr(bloat))
+	}
+	w.session(func(run func(string, ...any)) { run("DELETE FROM messenger_inbox WHERE message_id < '8'") })
+	half := w.counters()
+	if half.Dead+half.Live != 50_000 || half.Dead < 20_000 {
+		t.Errorf("half a table: %+v", half)
+	}
+	if bloat := half.Bloat(); bloat == nil || *bloat < half.HeapBytes*4/10 || *bloat > half.HeapBytes*6/10 {
+		t.Errorf("half a table of %d bytes has a bloat of %v", half.HeapBytes, valueOr(bloat))
+	}
+}
+
+func TestPartitionsAreSummedUp(t *testing.T) {
+	w := watch(t, `CREATE TABLE messenger_inbox (transport varchar(190) NOT NULL, message_id varchar(255) NOT NULL, processed_at timestamp(0) NOT NULL,
+		PRIMARY KEY (transport, message_id)) PARTITION BY HASH (transport, message_id);
+		CREATE INDEX ON messenger_inbox (processed_at);
+		CREATE TABLE part_0 PARTITION OF messenger_inbox FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+		CREATE TABLE part_1 PARTITION OF messenger_inbox FOR VALUES WITH (MODULUS 2, REMAINDER 1)`)
+	w.session(func(run func(string, ...any)) {
+		run("INSERT INTO messenger_inbox SELECT 'orders', n::text, now() FROM generate_series(1, 1000) n")
+		run("INSERT INTO messenger_inbox SELECT 'orders', n::text, now() FROM generate_series(1, 100) n ON CONFLICT DO NOTHING")
+	})
+	history := w.look(0)
+	if history.Last.Inserted != 1000 || history.Last.Live != 1000 || history.Skips != 100 {
+		t.Errorf("inserted %d, live %d, skips %d", history.Last.Inserted, history.Last.Live, history.Skips)
+	}
+}
+
+func TestWithoutABtreeOnTheTimestampNothingIsRead(t *testing.T) {
+	w := watch(t, `CREATE TABLE messenger_inbox (transport varchar(190) NOT NULL, message_id varchar(255) NOT NULL, processed_at timestamptz NOT NULL,
+		PRIMARY KEY (transport, message_id)); CREATE INDEX ON messenger_inbox USING brin (processed_at);
+		INSERT INTO messenger_inbox VALUES ('orders', '1', now())`)
+	ages, err := Measure(t.Context(), w.operator, contract, w.observed())
+	if err != nil || ages.Known || ages.Oldest != nil {
+		t.Errorf("ages = %+v, %v", ages, err)
+	}
+	w.session(func(run func(string, ...any)) { run("CREATE INDEX ON messenger_inbox (processed_at)") })
+	if ages, err = Measure(t.Context(), w.operator, contract, w.observed()); err != nil || !ages.Known || ages.Oldest == nil {
+		t.Errorf("ages = %+v, %v", ages, err)
+	}
+	w.session(func(run func(string, ...any)) { run("INSERT INTO messenger_inbox VALUES ('orders', '2', '-infinity')") })
+	if ages, err = Measure(t.Context(), w.operator, contract, w.observed()); err != nil || ages.Known {
+		t.Errorf("with a record at -infinity: ages = %+v, %v", ages, err)
+	}
+}
