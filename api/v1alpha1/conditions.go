@@ -77,6 +77,7 @@ const (
 	ReasonTooShort      = "TooShort"
 	ReasonUnbounded     = "Unbounded"
 	ReasonRetentionZero = "RetentionZero"
+	ReasonForeignPurge  = "ForeignPurge" // records vanish younger than the retention
 
 	// CoverageComplete.
 	ReasonAllCovered    = "AllCovered"
@@ -91,4 +92,5 @@ const (
 	ReasonNotSafe         = "NotSafe"
 	ReasonInvalidSchedule = "InvalidSchedule"
 	ReasonJobRejected     = "JobRejected"
+	ReasonTableGrows      = "TableGrowsTooLarge" // a warning: the condition stays True
 )

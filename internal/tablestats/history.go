@@ -27,8 +27,11 @@ type Sample struct {
 	// Pruned is the number of rows that the operator has deleted so far.
 	Pruned int64
 	// PrunedKnown is false when a run since the last look deleted a number of rows that
-	// nobody knows: a pod that died, a transaction that was tried again, a drill.
+	// nobody knows: a pod that died, a transaction that was tried again.
 	PrunedKnown bool
+	// Drilled says that the operator drilled the table since the last look: its own
+	// inserts, redeliveries and deletions are among the numbers, so they are not counted.
+	Drilled bool
 	// Cutoff is the newest time before which the operator deleted; nil: it never did.
 	Cutoff *time.Time
 	// Retention is how long a record is meant to stay: the shorter of the operator's and
@@ -86,6 +89,9 @@ func Advance(history *History, look Sample) *History {
 		return history
 	}
 	since := between(history.Last, look.Counters)
+	if look.Drilled {
+		since = interval{}
+	}
 	next := *history
 	next.Last, next.Oldest, next.Pruned, next.Retention = look.Counters, look.Oldest, look.Pruned, look.Retention
 	skips, rolledBack := since.skips(history.RolledBack)

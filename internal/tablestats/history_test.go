@@ -107,6 +107,8 @@ func TestForeignDeletesAreThoseThatTheOperatorDidNotMake(t *testing.T) {
 		"summed up over the looks":                           {[]Sample{deleted(0, 0, 0), deleted(time.Hour, 5, 0), deleted(2*time.Hour, 12, 3)}, 9},
 		"a run whose deletions nobody counted": {
 			[]Sample{deleted(0, 0, 0), at(time.Hour, func(look *Sample) { look.Deleted, look.PrunedKnown = 900, false }), deleted(2*time.Hour, 907, 0)}, 7},
+		"a drill's own": {
+			[]Sample{deleted(0, 0, 0), at(time.Hour, func(look *Sample) { look.Deleted, look.Drilled = 6, true }), deleted(2*time.Hour, 10, 0)}, 4},
 		"a reset of the statistics": {[]Sample{deleted(0, 500, 0), at(time.Hour, func(look *Sample) {
 			reset := start.Add(time.Minute)
 			look.Deleted, look.StatsReset = 900, &reset
