@@ -24,6 +24,9 @@ func snapshotOf(inbox *v1alpha1.MessagingInbox, history *tablestats.History) *me
 		Conditions: map[string]float64{},
 		Transports: transportSnapshots(inbox),
 	}
+	if declared := retention.ApplicationPeriod; declared != nil {
+		snapshot.ApplicationPeriod = &declared.Duration.Duration
+	}
 	if limit := retention.MaxTableSize; limit != nil {
 		bytes := limit.Value()
 		snapshot.MaxTableBytes = &bytes

@@ -36,6 +36,7 @@ var resourceMetrics = described([]metric[Snapshot]{
 	{name: "observed_retention_seconds", kind: gauge, help: "Age at which records were seen to vanish before their time, at most; no series while none do.", read: ofTable(func(t *Table) (float64, bool) { return seconds(t.ObservedRetention) })},
 	{name: "skipped_redeliveries_total", kind: counter, help: "Estimate of the redeliveries that found their proof and were skipped, since the operator first looked.", read: ofTable(func(t *Table) (float64, bool) { return maybe(t.SkippedRedeliveries) })},
 	{name: "retention_period_seconds", kind: gauge, help: "spec.retention.period: the operator prunes records that are older.", read: func(s *Snapshot) (float64, bool) { return seconds(&s.Period) }},
+	{name: "retention_application_seconds", kind: gauge, help: "spec.retention.applicationPeriod; no series when the application is not declared to prune.", read: func(s *Snapshot) (float64, bool) { return seconds(s.ApplicationPeriod) }},
 	{name: "retention_effective_seconds", kind: gauge, help: "The shorter of spec.retention.period and applicationPeriod.", read: func(s *Snapshot) (float64, bool) { return seconds(&s.Effective) }},
 	{name: "required_window_seconds", kind: gauge, help: "Longest time after which a message can come back; +Inf when nothing bounds it.", read: (*Snapshot).window},
 	{name: "retention_margin_seconds", kind: gauge, help: "Effective retention minus required window: below 0 a proof can die before its message; -Inf when nothing bounds the window.", read: (*Snapshot).margin},

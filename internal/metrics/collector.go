@@ -64,7 +64,7 @@ func (c *Collector) Collect(series chan<- prometheus.Metric) {
 		send(series, resourceMetrics, snapshot, of.namespace, of.name)
 		for i := range snapshot.Transports {
 			transport := &snapshot.Transports[i]
-			send(series, transportMetrics, transport, of.namespace, of.name, label(transport.Name))
+			send(series, transportMetrics, transport, of.namespace, of.name, transport.Name)
 		}
 		for conditionType, status := range snapshot.Conditions {
 			send(series, []metric[float64]{conditionMetric}, &status, of.namespace, of.name, conditionType)
@@ -79,9 +79,6 @@ func send[subject any](series chan<- prometheus.Metric, metrics []metric[subject
 		}
 	}
 }
-
-// label is a name that Prometheus takes: a transport's may hold any bytes.
-func label(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
 
 // Description describes one metric for people.
 type Description struct {

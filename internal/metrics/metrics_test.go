@@ -30,7 +30,7 @@ func whole() *Snapshot {
 			GrowthPerDay: ptr[int64](50), ProjectedBytes: ptr[int64](8192), ForeignDeletes: ptr[int64](3), SkippedRedeliveries: ptr[int64](9),
 			ObservedRetention: ptr(time.Hour),
 		},
-		Period: 168 * time.Hour, Effective: 160 * time.Hour, Required: 30 * time.Hour, MaxTableBytes: ptr[int64](1 << 20), HeldProofs: ptr[int64](2),
+		Period: 168 * time.Hour, Effective: 160 * time.Hour, ApplicationPeriod: ptr(160 * time.Hour), Required: 30 * time.Hour, MaxTableBytes: ptr[int64](1 << 20), HeldProofs: ptr[int64](2),
 		Pruning:    Pruning{RowsDeleted: 77, LastDuration: ptr(1500 * time.Millisecond), LastEnd: at, NextRun: at.Add(time.Minute)},
 		Conditions: map[string]float64{"Ready": 1, "PruningHealthy": 0, "ContractProven": -1},
 		Transports: []Transport{
@@ -85,6 +85,7 @@ func TestEverySeriesOfAResource(t *testing.T) {
 		`messaginginbox_prune_next_run_timestamp_seconds{name="orders",namespace="shop"} 1.7500000605e+09`,
 		`messaginginbox_pruned_rows_total{name="orders",namespace="shop"} 77`,
 		`messaginginbox_required_window_seconds{name="orders",namespace="shop"} 108000`,
+		`messaginginbox_retention_application_seconds{name="orders",namespace="shop"} 576000`,
 		`messaginginbox_retention_effective_seconds{name="orders",namespace="shop"} 576000`,
 		`messaginginbox_retention_margin_seconds{name="orders",namespace="shop"} 468000`,
 		`messaginginbox_retention_period_seconds{name="orders",namespace="shop"} 604800`,
@@ -125,14 +126,14 @@ func TestEverySeriesOfAResource(t *testing.T) {
 
 func TestWhatIsNotKnownHasNoSeries(t *testing.T) {
 	collector := &Collector{}
-	collector.Set("shop", "orders", &Snapshot{Period: time.Hour, Effective: time.Hour, Unbounded: true, Transports: []Transport{{Name: "a\xff"}}})
+	collector.Set("shop", "orders", &Snapshot{Period: time.Hour, Effective: time.Hour, Unbounded: true, Transports: []Transport{{Name: "ä"}}})
 	want := []string{
 		`messaginginbox_pruned_rows_total{name="orders",namespace="shop"} 0`,
 		`messaginginbox_required_window_seconds{name="orders",namespace="shop"} +Inf`,
 		`messaginginbox_retention_effective_seconds{name="orders",namespace="shop"} 3600`,
 		`messaginginbox_retention_margin_seconds{name="orders",namespace="shop"} -Inf`,
 		`messaginginbox_retention_period_seconds{name="orders",namespace="shop"} 3600`,
-		"messaginginbox_transport_window_seconds{name=\"orders\",namespace=\"shop\",transport=\"a\uFFFD\"} +Inf",
+		`messaginginbox_transport_window_seconds{name="orders",namespace="shop",transport="ä"} +Inf`,
 	}
 	if got := scrape(t, collector); !slices.Equal(got, want) {
 		t.Errorf("the series are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

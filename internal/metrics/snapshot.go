@@ -9,6 +9,8 @@ type Snapshot struct {
 	Table *Table
 	// Period is spec.retention.period, Effective the shorter of it and the application's.
 	Period, Effective time.Duration
+	// ApplicationPeriod is spec.retention.applicationPeriod.
+	ApplicationPeriod *time.Duration
 	// Required is the longest redelivery window of the covered transports.
 	Required time.Duration
 	// Unbounded says that nothing bounds the window: it and the margin are infinite.
