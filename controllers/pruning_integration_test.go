@@ -38,7 +38,7 @@ type stepped struct {
 func newStepped(t *testing.T, spec string) *stepped {
 	t.Helper()
 	namespace := newNamespace(t)
-	putSecret(t, namespace, "database", "url", postgres.Shared(t).NewDatabase(t))
+	putSecret(t, namespace, "url", postgres.Shared(t).NewDatabase(t))
 	s := &stepped{inbox: orders(t, namespace, spec), events: events.NewFakeRecorder(100)}
 	apply(t, s.inbox)
 	// The tenth second of a minute: no tick is at hand unless the test moves on to it.
