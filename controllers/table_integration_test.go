@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -117,7 +118,7 @@ func TestTheOperatorsOwnDeletionsAreNotForeign(t *testing.T) {
 		s.step(t)
 		jobs := s.jobs(t)
 		job := &jobs[len(jobs)-1]
-		execute(t, target, "DELETE FROM messenger_inbox WHERE ctid IN (SELECT ctid FROM messenger_inbox ORDER BY processed_at LIMIT $1)", rows)
+		execute(t, target, fmt.Sprintf("DELETE FROM messenger_inbox WHERE ctid IN (SELECT ctid FROM messenger_inbox ORDER BY processed_at LIMIT %d)", rows))
 		s.step(t) // a look while the Job is at work
 		if !reported {
 			s.end(t, job, exitCode, nil)

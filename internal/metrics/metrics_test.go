@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-var update = flag.Bool("update", false, "write the table of docs/metrics.md")
+var update = flag.Bool("update", false, "write testdata/scrape.txt and the table of docs/metrics.md")
 
 func ptr[T any](value T) *T { return &value }
 
@@ -32,7 +32,7 @@ func whole() *Snapshot {
 		},
 		Period: 168 * time.Hour, Effective: 160 * time.Hour, ApplicationPeriod: ptr(160 * time.Hour), Required: 30 * time.Hour, MaxTableBytes: ptr[int64](1 << 20), HeldProofs: ptr[int64](2),
 		Pruning:    Pruning{RowsDeleted: 77, LastDuration: ptr(1500 * time.Millisecond), LastEnd: at, NextRun: at.Add(time.Minute)},
-		Conditions: map[string]float64{"Ready": 1, "PruningHealthy": 0, "ContractProven": -1},
+		Conditions: map[string]float64{"RetentionSafe": 1, "PruningHealthy": 0, "ContractProven": -1},
 		Transports: []Transport{
 			{Name: "orders", Window: ptr(30 * time.Hour), Observed: ptr(true), ProbeFailures: ptr[int64](4), Messages: &Messages{Pending: 11, Delayed: 12, InFlight: 13, Stuck: 14}, OldestAge: ptr(time.Minute), Redeliveries: ptr[int64](5)},
 			{Name: "db_outbox", Outbox: true, Observed: ptr(false), Messages: &Messages{Pending: 21, Stuck: 24}, OldestAge: ptr(2 * time.Minute)},
@@ -41,86 +41,51 @@ func whole() *Snapshot {
 	}
 }
 
-// scrape is what Prometheus would read, without comments.
-func scrape(t testing.TB, collector *Collector) []string {
+// exposition is what Prometheus would read.
+func exposition(t testing.TB, collector *Collector) []byte {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(collector); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	defer server.Close()
-	response, err := http.Get(server.URL)
-	if err != nil {
-		t.Fatal(err)
+	response := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if response.Code != http.StatusOK {
+		t.Fatalf("the scrape failed: %s", response.Body)
 	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if response.StatusCode != http.StatusOK {
-		t.Fatalf("the scrape failed: %s", body)
-	}
-	return slices.DeleteFunc(strings.Split(strings.TrimSpace(string(body)), "\n"), func(line string) bool { return line == "" || line[0] == '#' })
+	return response.Body.Bytes()
 }
+
+// series are the lines of a scrape without its comments.
+func series(t testing.TB, collector *Collector) []string {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(string(exposition(t, collector))), "\n")
+	return slices.DeleteFunc(lines, func(line string) bool { return line == "" || line[0] == '#' })
+}
+
+// hack/promtool tests the alerts and the dashboard against this scrape.
+const scrapeFile = "testdata/scrape.txt"
 
 func TestEverySeriesOfAResource(t *testing.T) {
 	collector := &Collector{}
 	collector.Set("shop", "orders", whole())
-	want := []string{
-		`messaginginbox_condition_status{condition="ContractProven",name="orders",namespace="shop"} -1`,
-		`messaginginbox_condition_status{condition="PruningHealthy",name="orders",namespace="shop"} 0`,
-		`messaginginbox_condition_status{condition="Ready",name="orders",namespace="shop"} 1`,
-		`messaginginbox_failure_max_age_seconds{name="orders",namespace="shop",transport="failed"} 1.2096e+06`,
-		`messaginginbox_failure_oldest_message_age_seconds{name="orders",namespace="shop",transport="failed"} 180`,
-		`messaginginbox_foreign_deleted_rows_total{name="orders",namespace="shop"} 3`,
-		`messaginginbox_held_proofs{name="orders",namespace="shop"} 2`,
-		`messaginginbox_observed_retention_seconds{name="orders",namespace="shop"} 3600`,
-		`messaginginbox_outbox_oldest_message_age_seconds{name="orders",namespace="shop",transport="db_outbox"} 120`,
-		`messaginginbox_outbox_pending_messages{name="orders",namespace="shop",transport="db_outbox"} 21`,
-		`messaginginbox_outbox_stuck_messages{name="orders",namespace="shop",transport="db_outbox"} 24`,
-		`messaginginbox_prune_last_duration_seconds{name="orders",namespace="shop"} 1.5`,
-		`messaginginbox_prune_last_end_timestamp_seconds{name="orders",namespace="shop"} 1.7500000005e+09`,
-		`messaginginbox_prune_next_run_timestamp_seconds{name="orders",namespace="shop"} 1.7500000605e+09`,
-		`messaginginbox_pruned_rows_total{name="orders",namespace="shop"} 77`,
-		`messaginginbox_required_window_seconds{name="orders",namespace="shop"} 108000`,
-		`messaginginbox_retention_application_seconds{name="orders",namespace="shop"} 576000`,
-		`messaginginbox_retention_effective_seconds{name="orders",namespace="shop"} 576000`,
-		`messaginginbox_retention_margin_seconds{name="orders",namespace="shop"} 468000`,
-		`messaginginbox_retention_period_seconds{name="orders",namespace="shop"} 604800`,
-		`messaginginbox_skipped_redeliveries_total{name="orders",namespace="shop"} 9`,
-		`messaginginbox_table_bloat_bytes{name="orders",namespace="shop"} 512`,
-		`messaginginbox_table_daily_growth_rows{name="orders",namespace="shop"} 50`,
-		`messaginginbox_table_dead_rows{name="orders",namespace="shop"} 7`,
-		`messaginginbox_table_index_size_bytes{name="orders",namespace="shop"} 1024`,
-		`messaginginbox_table_last_vacuum_timestamp_seconds{name="orders",namespace="shop"} 1.7500000015e+09`,
-		`messaginginbox_table_max_size_bytes{name="orders",namespace="shop"} 1.048576e+06`,
-		`messaginginbox_table_oldest_record_timestamp_seconds{name="orders",namespace="shop"} 1.7500000005e+09`,
-		`messaginginbox_table_projected_size_bytes{name="orders",namespace="shop"} 8192`,
-		`messaginginbox_table_rows{name="orders",namespace="shop"} 100`,
-		`messaginginbox_table_size_bytes{name="orders",namespace="shop"} 4096`,
-		`messaginginbox_transport_delayed_messages{name="orders",namespace="shop",transport="db_outbox"} 0`,
-		`messaginginbox_transport_delayed_messages{name="orders",namespace="shop",transport="orders"} 12`,
-		`messaginginbox_transport_in_flight_messages{name="orders",namespace="shop",transport="db_outbox"} 0`,
-		`messaginginbox_transport_in_flight_messages{name="orders",namespace="shop",transport="orders"} 13`,
-		`messaginginbox_transport_observed{name="orders",namespace="shop",transport="db_outbox"} 0`,
-		`messaginginbox_transport_observed{name="orders",namespace="shop",transport="orders"} 1`,
-		`messaginginbox_transport_oldest_message_age_seconds{name="orders",namespace="shop",transport="db_outbox"} 120`,
-		`messaginginbox_transport_oldest_message_age_seconds{name="orders",namespace="shop",transport="failed"} 180`,
-		`messaginginbox_transport_oldest_message_age_seconds{name="orders",namespace="shop",transport="orders"} 60`,
-		`messaginginbox_transport_pending_messages{name="orders",namespace="shop",transport="db_outbox"} 21`,
-		`messaginginbox_transport_pending_messages{name="orders",namespace="shop",transport="orders"} 11`,
-		`messaginginbox_transport_probe_failures_total{name="orders",namespace="shop",transport="orders"} 4`,
-		`messaginginbox_transport_redeliveries_total{name="orders",namespace="shop",transport="orders"} 5`,
-		`messaginginbox_transport_stuck_messages{name="orders",namespace="shop",transport="db_outbox"} 24`,
-		`messaginginbox_transport_stuck_messages{name="orders",namespace="shop",transport="orders"} 14`,
-		`messaginginbox_transport_window_seconds{name="orders",namespace="shop",transport="db_outbox"} +Inf`,
-		`messaginginbox_transport_window_seconds{name="orders",namespace="shop",transport="failed"} +Inf`,
-		`messaginginbox_transport_window_seconds{name="orders",namespace="shop",transport="orders"} 108000`,
+	got := exposition(t, collector)
+	if *update {
+		if err := os.WriteFile(scrapeFile, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if got := scrape(t, collector); !slices.Equal(got, want) {
-		t.Errorf("the series are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	want, err := os.ReadFile(scrapeFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("the scrape is\n%s\nwant\n%s", got, want)
+	}
+	for _, metric := range Descriptions() {
+		if !bytes.Contains(want, []byte("\n"+metric.Name+"{")) {
+			t.Errorf("%s has no series although everything is known", metric.Name)
+		}
 	}
 }
 
@@ -135,7 +100,7 @@ func TestWhatIsNotKnownHasNoSeries(t *testing.T) {
 		`messaginginbox_retention_period_seconds{name="orders",namespace="shop"} 3600`,
 		`messaginginbox_transport_window_seconds{name="orders",namespace="shop",transport="ä"} +Inf`,
 	}
-	if got := scrape(t, collector); !slices.Equal(got, want) {
+	if got := series(t, collector); !slices.Equal(got, want) {
 		t.Errorf("the series are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
@@ -144,16 +109,36 @@ func TestSeriesVanishWithTheirResource(t *testing.T) {
 	collector := &Collector{}
 	collector.Set("shop", "orders", whole())
 	collector.Set("shop", "billing", whole())
-	both := len(scrape(t, collector))
+	both := len(series(t, collector))
 	collector.Forget("shop", "orders")
-	left := scrape(t, collector)
+	left := series(t, collector)
 	if len(left) != both/2 || strings.Contains(strings.Join(left, "\n"), `name="orders"`) {
 		t.Errorf("of %d series %d are left", both, len(left))
 	}
 	collector.Forget("shop", "billing")
-	if left = scrape(t, collector); len(left) != 0 {
+	if left = series(t, collector); len(left) != 0 {
 		t.Errorf("left are %q", left)
 	}
+}
+
+func TestScrapesBesideReconciles(t *testing.T) {
+	collector := &Collector{}
+	var reconciles sync.WaitGroup
+	for worker := range 4 {
+		reconciles.Go(func() {
+			for i := range 50 {
+				name := fmt.Sprintf("inbox-%d", (worker+i)%8)
+				collector.Set("shop", name, whole())
+				if i%5 == 0 {
+					collector.Forget("shop", name)
+				}
+			}
+		})
+	}
+	for range 20 {
+		exposition(t, collector) // fails on a series that is there twice
+	}
+	reconciles.Wait()
 }
 
 func TestNamesFollowPrometheus(t *testing.T) {
