@@ -96,19 +96,39 @@ func TestTheDashboardUsesMetricsThatExist(t *testing.T) {
 	}
 }
 
-// Over an hour of what the operator exposes every query must answer: an empty panel is a broken one.
+// Over an hour of what the operator exposes every query must answer: an empty panel is
+// a broken one.
 func TestEveryPanelOfTheDashboardShowsSomething(t *testing.T) {
-	storage := teststorage.New(t)
-	start := time.Now().Add(-time.Hour).Truncate(time.Second)
-	scrape := exposition(t)
-	for elapsed := time.Duration(0); elapsed <= time.Hour; elapsed += 30 * time.Second {
+	end := time.Now().Truncate(time.Second)
+	storage := hourOfScrapes(t, end)
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})
+	for title, list := range inboxDashboard(t).queries() {
+		for _, text := range list {
+			query, err := engine.NewInstantQuery(t.Context(), storage, nil, text, end)
+			if err != nil {
+				t.Fatalf("%s: %v", title, err)
+			}
+			vector, err := query.Exec(t.Context()).Vector()
+			if err != nil || len(vector) == 0 {
+				t.Errorf("%s: %s answers nothing (%v)", title, text, err)
+			}
+			query.Close()
+		}
+	}
+}
+
+// hourOfScrapes holds a scrape every 30 seconds, with counters that count on.
+func hourOfScrapes(t *testing.T, end time.Time) *teststorage.TestStorage {
+	t.Helper()
+	storage, scrape := teststorage.New(t), exposition(t)
+	for ago := time.Hour; ago >= 0; ago -= 30 * time.Second {
 		appender := storage.Appender(t.Context())
 		for _, sample := range scrape {
 			value := sample.value
 			if strings.HasSuffix(sample.labels.Get("__name__"), "_total") {
-				value += elapsed.Seconds() // a counter counts on
+				value += (time.Hour - ago).Seconds()
 			}
-			if _, err := appender.Append(0, sample.labels, start.Add(elapsed).UnixMilli(), value); err != nil {
+			if _, err := appender.Append(0, sample.labels, end.Add(-ago).UnixMilli(), value); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -116,19 +136,5 @@ func TestEveryPanelOfTheDashboardShowsSomething(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})
-	for title, list := range inboxDashboard(t).queries() {
-		for _, text := range list {
-			query, err := engine.NewInstantQuery(t.Context(), storage, nil, text, start.Add(time.Hour))
-			if err != nil {
-				t.Fatalf("%s: %v", title, err)
-			}
-			result := query.Exec(t.Context())
-			vector, err := result.Vector()
-			if err != nil || len(vector) == 0 {
-				t.Errorf("%s: %s answers nothing (%v)", title, text, err)
-			}
-			query.Close()
-		}
-	}
+	return storage
 }

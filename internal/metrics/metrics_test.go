@@ -165,7 +165,7 @@ func TestTheDocumentationIsCurrent(t *testing.T) {
 	}
 	table := "| metric | type | labels | meaning |\n|---|---|---|---|\n"
 	for _, metric := range Descriptions() {
-		table += fmt.Sprintf("| `%s` | %s | %s | %s |\n", metric.Name, metric.Type, strings.Join(metric.Labels, ", "), metric.Help)
+		table += "| `" + metric.Name + "` | " + strings.Join([]string{metric.Type, strings.Join(metric.Labels, ", "), metric.Help}, " | ") + " |\n"
 	}
 	current := slices.Concat(before, []byte(begin), []byte(table), []byte(end), after)
 	if *update {
