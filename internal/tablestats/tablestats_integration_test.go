@@ -5,6 +5,7 @@ package tablestats
 import (
 	"context"
 	"os"
+	"reflect"
 	"testing"
 	"time"
 
@@ -223,5 +224,48 @@ func TestWithoutABtreeOnTheTimestampNothingIsRead(t *testing.T) {
 	w.session(func(run func(string, ...any)) { run("INSERT INTO messenger_inbox VALUES ('orders', '2', '-infinity')") })
 	if ages, err = Measure(t.Context(), w.operator, contract, w.observed()); err != nil || ages.Known {
 		t.Errorf("with a record at -infinity: ages = %+v, %v", ages, err)
+	}
+}
+
+func TestARoleThatMayOnlySelectSeesTheSameNumbers(t *testing.T) {
+	w := watch(t, table+"; INSERT INTO messenger_inbox SELECT 'orders', n::text, now() FROM generate_series(1, 100) n; ANALYZE messenger_inbox")
+	w.session(func(run func(string, ...any)) {
+		run("DROP ROLE IF EXISTS observer; CREATE ROLE observer; GRANT SELECT ON messenger_inbox TO observer")
+	})
+	want := w.counters()
+	if _, err := w.operator.Exec(t.Context(), "SET ROLE observer"); err != nil {
+		t.Fatal(err)
+	}
+	got := w.counters()
+	if _, err := w.operator.Exec(t.Context(), "RESET ROLE; DROP OWNED BY observer; DROP ROLE observer"); err != nil {
+		t.Fatal(err)
+	}
+	want.Clock = got.Clock
+	if want.Inserted != 100 || want.NeededHeapBytes == nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("the observer sees %+v, the owner %+v", got, want)
+	}
+}
+
+// BenchmarkLook is what one look costs the database and the manager.
+func BenchmarkLook(b *testing.B) {
+	conn, err := pgx.Connect(b.Context(), postgres.Shared(b).NewDatabase(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = conn.Close(context.Background()) })
+	if _, err = conn.Exec(b.Context(), table+"; INSERT INTO messenger_inbox SELECT 'orders', md5(n::text), now() - n * interval '1 second' FROM generate_series(1, 500000) n; ANALYZE messenger_inbox"); err != nil {
+		b.Fatal(err)
+	}
+	observed, err := dbschema.Inspect(b.Context(), conn, contract)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := Measure(b.Context(), conn, contract, observed); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := ReadCounters(b.Context(), conn, contract, observed); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
