@@ -28,6 +28,7 @@ checks the retention against it, keeps the table in shape and prunes what expire
 		newMigrateCommand(),
 		newCheckCommand(),
 		newWindowCommand(),
+		newImportCommand(),
 	)
 	return root
 }

@@ -93,8 +93,11 @@ func specJSON(spec *yaml.Node) (string, error) {
 	return strings.TrimSpace(encoded.String()), nil
 }
 
-// Encode writes documents as YAML with an indentation of two.
-func Encode(documents []*yaml.Node) ([]byte, error) {
+// EncodeDocument writes one manifest.
+func EncodeDocument(document *yaml.Node) ([]byte, error) { return encode([]*yaml.Node{document}) }
+
+// encode writes documents as YAML with an indentation of two.
+func encode(documents []*yaml.Node) ([]byte, error) {
 	var encoded bytes.Buffer
 	encoder := yaml.NewEncoder(&encoded)
 	encoder.SetIndent(2)

@@ -64,7 +64,7 @@ func (m *Manifest) text(path string) string {
 }
 
 // Encode writes all documents of the file.
-func (m *Manifest) Encode() ([]byte, error) { return Encode(m.documents) }
+func (m *Manifest) Encode() ([]byte, error) { return encode(m.documents) }
 
 // Update brings the manifest up to date with a new import, three ways: the last import
 // (from the annotation), the manifest as it is now, and the new import. What a person
