@@ -29,6 +29,8 @@ checks the retention against it, keeps the table in shape and prunes what expire
 		newCheckCommand(),
 		newWindowCommand(),
 		newImportCommand(),
+		newLintCommand(),
+		newDiffCommand(),
 	)
 	return root
 }

@@ -7,6 +7,7 @@ package importer
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/messaginginbox/operator/internal/messenger"
 )
@@ -14,6 +15,9 @@ import (
 // Unbounded is the longest duration that a manifest can hold (292 years). The operator
 // refuses to prune while it is required.
 const Unbounded = "2562047h"
+
+// UnboundedDuration is Unbounded as a number.
+const UnboundedDuration = 2_562_047 * time.Hour
 
 // Options decide what is not in the configuration.
 type Options struct {
