@@ -157,7 +157,7 @@ func newStatus(o *options) *cobra.Command {
 			}
 			out := cmd.OutOrStdout()
 			state := cluster.State
-			if _, err = fmt.Fprintf(out, "state       %s\nkubeconfig  %s\nkubectl     %s\nnode        %s\ngateway     %s\npods        %s\n",
+			if _, err = fmt.Fprintf(out, "state       %s\nkubeconfig  %s\nkubectl     %s\naddress     %s\ngateway     %s\npods        %s\n",
 				cluster.Layout.Dir, cluster.Layout.Kubeconfig(), filepath.Join(state.Programs.Binaries, "kubectl"),
 				state.Network.Node(), state.Network.Machine(), state.Network.Subnet); err != nil {
 				return err
