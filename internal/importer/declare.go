@@ -222,5 +222,5 @@ func (d *declaring) declareWindow() {
 	}
 	field := Field{Path: "redelivery.window", Value: Unbounded, At: source.At, Key: source.Key}
 	d.result.Fields = slices.Insert(d.result.Fields, at, field)
-	d.note("redelivery.window", source.At, "%s is not known, so the window stands at its largest and no proof is pruned: declare how late a message can come back, or declare what is missing and delete the window", strings.Join(d.unbounded, ", "))
+	d.note("redelivery.window", source.At, "it stands at its largest, so that no proof is pruned, since this is not known: %s. Declare how late a message can come back, or declare what is missing and delete the window", strings.Join(d.unbounded, ", "))
 }

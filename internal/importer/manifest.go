@@ -21,7 +21,11 @@ const applicationPeriod = "168h"
 
 // Document makes a whole manifest of the declarations.
 func Document(configuration *messenger.Configuration, declarations []Declaration, options Options) (*yaml.Node, error) {
-	spec := buildSpec(declarations, options)
+	connection, err := inboxConnection(configuration, options.Connection)
+	if err != nil {
+		return nil, err
+	}
+	spec := buildSpec(declarations, options, connection)
 	imported, err := specJSON(spec)
 	if err != nil {
 		return nil, err
@@ -51,9 +55,12 @@ func header(configuration *messenger.Configuration) string {
 # they are not imported: declare them where they differ from the defaults.`, sourceNames(configuration), configuration.Environment)
 }
 
-func buildSpec(declarations []Declaration, options Options) *yaml.Node {
+func buildSpec(declarations []Declaration, options Options, connection string) *yaml.Node {
 	spec := mapping()
-	setPath(spec, "database.urlSecretRef.name", options.Secret, Text)
+	secret := setPath(spec, "database.urlSecretRef.name", options.Secret, Text)
+	if connection != "" {
+		secret.LineComment = "# has the URL of the Doctrine connection " + connection
+	}
 	setPath(spec, "database.urlSecretRef.key", secretKey, Text)
 	setPath(spec, "retention.applicationPeriod", applicationPeriod, Text).LineComment = "# Symfony prunes the table too, after 7 days by default"
 	transports := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}

@@ -1,12 +1,16 @@
 package importer
 
 import (
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
 func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"} }
+
+// readOtherwise is what the YAML 1.1 of kubectl takes for a boolean or a number.
+var readOtherwise = regexp.MustCompile(`(?i)^(y|n|yes|no|on|off|[-+.]?[0-9][0-9_,:.ex+-]*)$`)
 
 func scalarNode(value string, kind Kind) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.ScalarNode, Value: value}
@@ -16,7 +20,10 @@ func scalarNode(value string, kind Kind) *yaml.Node {
 	case Integer:
 		node.Tag = "!!int"
 	default:
-		node.SetString(value) // quoted where it would be read as something else
+		node.SetString(value) // quoted where YAML 1.2 would read something else
+		if readOtherwise.MatchString(value) {
+			node.Style = yaml.DoubleQuotedStyle
+		}
 	}
 	return node
 }
