@@ -200,9 +200,7 @@ func (l *loader) collect(content *Value) error {
 	for _, entry := range framework.Entries {
 		if entry.Key == "messenger" {
 			block := *entry.Value
-			if block.Kind != Map || len(block.Entries) == 0 {
-				block.At = entry.At // an empty value has no place of its own
-			}
+			block.At = entry.At // the key: an empty value has no place of its own
 			l.messenger = append(l.messenger, &block)
 		}
 	}
