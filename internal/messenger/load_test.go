@@ -192,6 +192,7 @@ func TestParametersThatGoWrong(t *testing.T) {
 		growing += "  p" + string(rune('a'+i-1)) + ": '" + strings.Repeat("%p"+previous(i)+"%", 2) + "'\n"
 	}
 	for name, test := range map[string]struct{ yaml, want string }{
+		"a percent sign":      {"framework: { messenger: { transports: { t: 'amqp://h/%2f/x?a=%env(A)%' } } }", "%2f/x?a=% would be a parameter"},
 		"a circle":            {"parameters: { a: '%b%', b: '%a%' }\nframework: { messenger: { transports: { t: '%a%' } } }", "refers to itself"},
 		"a list inside text":  {"parameters: { a: [1] }\nframework: { messenger: { transports: { t: 'x%a%' } } }", "%a% is a list, which cannot stand inside a text"},
 		"exponential growth":  {growing + "framework: { messenger: { transports: { t: '%p" + previous(30) + "%' } } }", "are longer than 64 KiB together"},
