@@ -43,9 +43,9 @@ demo: ## Show the operator at work on a real cluster and database, from nothing.
 	go run ./hack/demo
 
 .PHONY: test
-test: ## Run everything: check, test-integration and test-e2e.
-	@for part in check test-integration test-e2e; do \
-		start=$$SECONDS; $(MAKE) --no-print-directory $$part || exit; \
+test: ## Run everything: check, fuzz, test-integration and test-e2e.
+	@for part in check fuzz test-integration test-e2e; do \
+		start=$$SECONDS; FUZZTIME=$${FUZZTIME:-10s} $(MAKE) --no-print-directory $$part || exit; \
 		echo "--- $$part: $$((SECONDS - start)) s"; \
 	done
 
@@ -59,6 +59,12 @@ unit: ## Run the unit tests of every module.
 .PHONY: coverage
 coverage: ## Fail unless the tests cover every statement of the redelivery window.
 	@result=$$(go test -cover ./internal/redelivery); echo "$$result"; grep -q '^ok .*coverage: 100.0% ' <<<"$$result"
+
+.PHONY: fuzz
+fuzz: ## Fuzz what reads the files of others, each parser for FUZZTIME (60s; make test: 10s).
+	@for target in $$(go test -list '^Fuzz' ./internal/messenger | grep '^Fuzz'); do \
+		(set -x; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-60s} ./internal/messenger) || exit; \
+	done
 
 .PHONY: test-integration
 test-integration: ## Run the tests against a real PostgreSQL and a real apiserver.
