@@ -72,14 +72,15 @@ func SecretCommand(namespace, name, placeholder string) string {
 	return fmt.Sprintf("kubectl create secret generic %s%s --from-literal=%s='%s'", name, in, secretKey, placeholder)
 }
 
+// placeholders say what the user fills in.
 var placeholders = map[redelivery.Type]string{
-	redelivery.AMQP:       "<http://USER:PASSWORD@HOST:15672, the management API>",
-	redelivery.Redis:      "<redis://USER:PASSWORD@HOST:6379>",
-	redelivery.SQS:        "<sqs://ACCESS_KEY:SECRET_KEY@HOST/QUEUE>",
-	redelivery.Beanstalkd: "<beanstalkd://HOST:11300>",
+	redelivery.AMQP:       "<URL of the management API, with user and password>",
+	redelivery.Redis:      "<the DSN of redis, with user and password>",
+	redelivery.SQS:        "<the DSN of sqs, with its keys>",
+	redelivery.Beanstalkd: "<the DSN of beanstalkd>",
 }
 
-const databasePlaceholder = "<postgresql://USER:PASSWORD@HOST:5432/DATABASE>"
+const databasePlaceholder = "<the DATABASE_URL of the application>"
 
 // Secrets are the commands that create the Secrets to which the manifest refers.
 func Secrets(declarations []Declaration, options Options) []string {

@@ -152,31 +152,10 @@ func TestImportingAgain(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			edited, configuration := firstImport(t), before
-			for _, replace := range []struct {
-				text *string
-				with texts
-			}{{&edited, test.edit}, {&configuration, test.change}} {
-				if replace.with[0] == "" {
-					continue
-				}
-				if !strings.Contains(*replace.text, replace.with[0]) {
-					t.Fatalf("%q is not in\n%s", replace.with[0], *replace.text)
-				}
-				*replace.text = strings.Replace(*replace.text, replace.with[0], replace.with[1], 1)
-			}
+			edited := replaced(t, firstImport(t), test.edit[0], test.edit[1])
+			configuration := replaced(t, before, test.change[0], test.change[1])
 			updated, kept := importAgain(t, edited, configuration, test.variables)
-			visible := withoutAnnotation(updated)
-			for _, want := range test.has {
-				if !strings.Contains(visible, want) {
-					t.Errorf("%q is missing in\n%s", want, visible)
-				}
-			}
-			for _, never := range test.not {
-				if strings.Contains(visible, never) {
-					t.Errorf("%q is in\n%s", never, visible)
-				}
-			}
+			checkContent(t, withoutAnnotation(updated), test.has, test.not)
 			if said := strings.Join(kept, "\n"); test.kept == "" && said != "" || !strings.Contains(said, test.kept) {
 				t.Errorf("kept %q, want %q", said, test.kept)
 			}
@@ -184,6 +163,31 @@ func TestImportingAgain(t *testing.T) {
 				t.Errorf("a third import changes it again (%q):\n%s", kept, again)
 			}
 		})
+	}
+}
+
+func replaced(t *testing.T, text, old, fresh string) string {
+	t.Helper()
+	if !strings.Contains(text, old) {
+		t.Fatalf("%q is not in\n%s", old, text)
+	}
+	if old == "" {
+		return text
+	}
+	return strings.Replace(text, old, fresh, 1)
+}
+
+func checkContent(t *testing.T, content string, has, not []string) {
+	t.Helper()
+	for _, want := range has {
+		if !strings.Contains(content, want) {
+			t.Errorf("%q is missing in\n%s", want, content)
+		}
+	}
+	for _, never := range not {
+		if strings.Contains(content, never) {
+			t.Errorf("%q is in\n%s", never, content)
+		}
 	}
 }
 

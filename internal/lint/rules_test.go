@@ -151,12 +151,7 @@ func TestRules(t *testing.T) {
 			if test.facts != nil {
 				facts = *test.facts
 			}
-			var found []string
-			for _, finding := range lintText(t, content, facts) {
-				if finding.Rule == test.rule.ID {
-					found = append(found, fmt.Sprintf("%d:%d %s", finding.At.Line, finding.At.Column, finding.Key))
-				}
-			}
+			found := foundBy(test.rule, lintText(t, content, facts))
 			if test.found == "" && len(found) > 0 || test.found != "" && !slices.Contains(found, test.found) {
 				t.Errorf("found %q, want %q", found, test.found)
 			}
@@ -164,7 +159,18 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestEveryRuleIsTestedAndExplained(t *testing.T) {
+// foundBy has the position and the key of each finding of a rule.
+func foundBy(rule *Rule, findings []Finding) []string {
+	var found []string
+	for _, finding := range findings {
+		if finding.Rule == rule.ID {
+			found = append(found, fmt.Sprintf("%d:%d %s", finding.At.Line, finding.At.Column, finding.Key))
+		}
+	}
+	return found
+}
+
+func TestEveryRuleIsExplained(t *testing.T) {
 	seen := map[string]bool{}
 	for _, rule := range Rules() {
 		if seen[rule.ID] {

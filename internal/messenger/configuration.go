@@ -1,6 +1,7 @@
 package messenger
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -129,7 +130,7 @@ func Load(sources []Source, options Options) (*Configuration, error) {
 }
 
 func asErrors(err error) error {
-	if one, ok := err.(*Error); ok { //nolint:errorlint // read returns nothing wrapped
+	if one, ok := errors.AsType[*Error](err); ok {
 		return Errors{one}
 	}
 	return err

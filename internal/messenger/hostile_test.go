@@ -99,10 +99,10 @@ func TestALargeFileIsNotReadToItsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := file.Truncate(4 << 30); err != nil { // sparse: it takes no space
+	if err = file.Truncate(4 << 30); err != nil { // sparse: it takes no space
 		t.Fatal(err)
 	}
-	if err := file.Close(); err != nil {
+	if err = file.Close(); err != nil {
 		t.Fatal(err)
 	}
 	duration, memory := measure(func() { _, err = ReadSource(path) })

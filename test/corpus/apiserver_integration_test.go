@@ -74,12 +74,12 @@ func startAPIServer(t *testing.T) client.Client {
 		t.Fatalf("starting the API server (KUBEBUILDER_ASSETS names its directory; see make test-integration): %v", err)
 	}
 	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Error(err)
+		if stopErr := environment.Stop(); stopErr != nil {
+			t.Error(stopErr)
 		}
 	})
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err = v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	kube, err := client.New(restConfig, client.Options{Scheme: scheme})
