@@ -27,8 +27,9 @@ func Declare(configuration *messenger.Configuration, options Options) ([]Declara
 		return nil, err
 	}
 	declarations := make([]Declaration, 0, len(configuration.Transports))
+	secrets := map[string]bool{options.Secret: true}
 	for _, transport := range configuration.Transports {
-		declaring := declaring{configuration: configuration, transport: transport, connection: connection, options: options}
+		declaring := declaring{configuration: configuration, transport: transport, connection: connection, options: options, secrets: secrets}
 		declaration, err := declaring.declare()
 		if err != nil {
 			return nil, err
@@ -91,6 +92,7 @@ type declaring struct {
 	transport     *messenger.Transport
 	connection    string
 	options       Options
+	secrets       map[string]bool // the names that are taken
 	result        Declaration
 	unbounded     []string // what keeps the window from being known
 }

@@ -20,7 +20,7 @@ func (d *declaring) declareObserve() {
 	if !transport.HasCredentials() {
 		return
 	}
-	d.set("observe.urlSecretRef.name", transportSecret(d.options.Name, transport.Name), Text, transport.DSN)
+	d.set("observe.urlSecretRef.name", d.secretName(), Text, transport.DSN)
 	d.set("observe.urlSecretRef.key", secretKey, Text, transport.DSN)
 	switch transport.Type() {
 	case redelivery.AMQP:
@@ -58,6 +58,17 @@ func transportSecret(resource, transport string) string {
 		name = name[:maxSecretName]
 	}
 	return strings.Trim(name, "-.")
+}
+
+// secretName tells transports apart whose names become the same.
+func (d *declaring) secretName() string {
+	base := transportSecret(d.options.Name, d.transport.Name)
+	name := base
+	for number := 2; d.secrets[name]; number++ {
+		name = fmt.Sprintf("%s-%d", base, number)
+	}
+	d.secrets[name] = true
+	return name
 }
 
 // DatabaseSecret is the default name of the Secret with the database's URL.

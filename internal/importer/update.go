@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -97,13 +98,16 @@ func (m *Manifest) Update(imported *yaml.Node) ([]string, error) {
 	return update.kept, nil
 }
 
+// originPattern is a comment that says where a value came from: from FILE:LINE KEY.
+var originPattern = regexp.MustCompile(`^` + originPrefix + `.+:\d+ \S`)
+
 // stripComments removes what an earlier import wrote, wherever editing has moved it.
 func stripComments(node *yaml.Node) {
 	for _, comment := range []*string{&node.HeadComment, &node.LineComment, &node.FootComment} {
 		var lines []string
 		for line := range strings.SplitSeq(*comment, "\n") {
 			text := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "#"))
-			if !strings.HasPrefix(text, originPrefix) && !strings.HasPrefix(text, notePrefix) {
+			if !originPattern.MatchString(text) && !strings.HasPrefix(text, notePrefix) {
 				lines = append(lines, line)
 			}
 		}

@@ -115,8 +115,8 @@ func TestImportingAgain(t *testing.T) {
 			has:  []string{"batchHandlers: true"},
 		},
 		"a comment of the person stays, the import's own follows": {
-			edit: texts{"    - name: orders\n", "    # ask Ana before you change this\n    - name: orders\n"}, change: texts{"\nframework:", "\n\n\nframework:"},
-			has: []string{"# ask Ana before you change this", "# from m.yaml:8 transports.orders.dsn"}, not: []string{"m.yaml:6 transports"},
+			edit: texts{"    - name: orders\n", "    # from May on ask Ana before you change this\n    - name: orders\n"}, change: texts{"\nframework:", "\n\n\nframework:"},
+			has: []string{"# from May on ask Ana before you change this", "# from m.yaml:8 transports.orders.dsn"}, not: []string{"m.yaml:6 transports"},
 		},
 		"the person declared the broker's window": {
 			edit: texts{"window: 2562047h", "window: 96h"},

@@ -48,7 +48,7 @@ func excerpt(source messenger.Source, line int, secrets []string) string {
 	if line < 1 {
 		return ""
 	}
-	text := []rune(strings.ReplaceAll(maskSecrets(source.Line(line), secrets), "\t", " "))
+	text := []rune(messenger.Printable(maskSecrets(source.Line(line), secrets)))
 	if len(text) > maxExcerpt {
 		text = append(text[:maxExcerpt:maxExcerpt], '…')
 	}
