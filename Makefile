@@ -63,7 +63,7 @@ coverage: ## Fail unless the tests cover every statement of the redelivery windo
 .PHONY: fuzz
 fuzz: ## Fuzz what reads the files of others, each parser for FUZZTIME (60s; make test: 10s).
 	@for target in $$(go test -list '^Fuzz' ./internal/messenger | grep '^Fuzz'); do \
-		(set -x; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-60s} ./internal/messenger) || exit; \
+		(set -x; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-60s} -fuzzminimizetime 100x ./internal/messenger) || exit; \
 	done
 
 .PHONY: test-integration
