@@ -8,12 +8,14 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
 
 // The promise of the command line is a second and 100 MB; the process itself needs
-// some 40 MB of these, and CI machines are slow.
+// some 40 MB of these. The time is that of the processor, so that a busy machine
+// does not fail the test.
 const (
 	hostileTime   = 2 * time.Second
 	hostileMemory = 60 << 20
@@ -50,31 +52,31 @@ func TestHostileSources(t *testing.T) {
 		"NUL bytes":                     {"a: b\n\x00\x00", "m.yaml:2:1: the file holds a NUL byte"},
 		"an image":                      {"\x89PNG\r\n\x1a\n", "m.yaml:1:1: the file is not valid UTF-8"},
 		"UTF-16":                        {"\xff\xfea\x00:\x00", "m.yaml:1:4: the file holds a NUL byte"},
-		"deep flow":                     {strings.Repeat("[", 100_000), "m.yaml"},
+		"deep flow":                     {strings.Repeat("[", 100_000), "m.yaml:1:101: lists and maps are nested more than 100 deep"},
 		"deep flow, closed":             {strings.Repeat("[", 5000) + strings.Repeat("]", 5000), "nested more than 100 deep"},
-		"deep blocks":                   {strings.Repeat("- ", 70_000), "m.yaml"},
-		"deep maps":                     {strings.Repeat("{a: ", 30_000), "m.yaml"},
-		"many keys":                     {strings.Repeat("k: 1\n", 70_000), `the key "k" is repeated`},
-		"too many values":               {strings.Repeat("- a\n", full/4), "holds more than 150000 values"},
-		"many small values":             {"[" + strings.Repeat("a,", 149_000) + "]", "m.yaml"},
-		"many aliases":                  {"a: &a x\nb: [" + strings.Repeat("*a,", 140_000) + "]", "m.yaml"},
+		"deep blocks":                   {strings.Repeat("- ", 70_000), "m.yaml:1:201: lists and maps are nested more than 100 deep"},
+		"deep maps":                     {strings.Repeat("{a: ", 30_000), "m.yaml:1:401: lists and maps are nested more than 100 deep"},
+		"many keys":                     {strings.Repeat("k: 1\n", 45_000), `the key "k" is repeated`},
+		"too many values":               {strings.Repeat("- a\n", full/4), "holds more than 100000 values"},
+		"many small values":             {"[" + strings.Repeat("a,", 98_000) + "]", "the file holds a list"},
+		"many aliases":                  {"a: &a x\nb: [" + strings.Repeat("*a,", 98_000) + "]", ""},
 		"one long line":                 {"a: " + strings.Repeat("x", full), ""},
 		"one long quoted line":          {"a: \"" + strings.Repeat(`\\`, full/2-8) + "\"", ""},
-		"an open quote":                 {"a: '" + strings.Repeat("x\n", 140_000), "m.yaml"},
+		"an open quote":                 {"a: '" + strings.Repeat("x\n", 95_000), "m.yaml"},
 		"a long comment":                {"#" + strings.Repeat("x", full), ""},
-		"many comments":                 {strings.Repeat("# x\n", 70_000) + "a: b", ""},
-		"comments behind values":        {strings.Repeat("- a # x\n", 45_000), "the file holds a list"},
-		"blank lines":                   {strings.Repeat("\n", 149_000) + "a: b", ""},
+		"many comments":                 {strings.Repeat("# x\n", 45_000) + "a: b", ""},
+		"comments behind values":        {strings.Repeat("- a # x\n", 32_000), "the file holds a list"},
+		"blank lines":                   {strings.Repeat("\n", 99_000) + "a: b", ""},
 		"blanks":                        {strings.Repeat(" ", full) + "a: b", ""},
 		"tabs":                          {strings.Repeat("\t", full), "m.yaml:1:1: a tab in the indentation"},
 		"a tag without end":             {"a: !" + strings.Repeat("x", full), ""},
-		"block scalars":                 {strings.Repeat("- |\n x\n", 35_000), "the file holds a list"},
-		"question marks":                {strings.Repeat("? a\n", 70_000), ""}, // null, which Symfony lets a later key replace
+		"block scalars":                 {strings.Repeat("- |\n x\n", 32_000), "the file holds a list"},
+		"question marks":                {strings.Repeat("? a\n", 45_000), ""}, // null, which Symfony lets a later key replace
 		"percent signs":                 {"framework: { messenger: { transports: { a: '" + strings.Repeat("%", full-64) + "' } } }", "KiB together"},
 		"parameters in a row":           {"framework: { messenger: { transports: { a: '" + strings.Repeat("%a%", full/3-64) + "' } } }", "KiB together"},
 		"a query of a million options":  {"framework: { messenger: { transports: { a: 'amqp://h?" + strings.Repeat("a&", full/2-64) + "' } } }", ""},
 		"a list of a million nodes":     {"framework: { messenger: { transports: { a: 'redis://h" + strings.Repeat("+", full-200) + "' } } }", ""},
-		"brackets in a query":           {"framework: { messenger: { transports: { a: 'amqp://h?x" + strings.Repeat("[", 140_000) + "=1' } } }", ""},
+		"brackets in a query":           {"framework: { messenger: { transports: { a: 'amqp://h?x" + strings.Repeat("[", 95_000) + "=1' } } }", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := Source{Name: "m.yaml", Content: []byte(test.content)}
@@ -114,7 +116,7 @@ func TestALargeFileIsNotReadToItsEnd(t *testing.T) {
 	}
 }
 
-// measure returns the time that work takes and the most memory that lives meanwhile,
+// measure returns the processor time that work takes and the most memory that lives meanwhile,
 // beyond what lived before.
 func measure(work func()) (time.Duration, uint64) {
 	defer debug.SetGCPercent(debug.SetGCPercent(20))
@@ -136,13 +138,21 @@ func measure(work func()) (time.Duration, uint64) {
 			}
 		}
 	}()
-	start := time.Now()
+	start := processorTime()
 	work()
-	duration := time.Since(start)
+	duration := processorTime() - start
 	close(stop)
 	<-stopped
 	if peak.Load() < before.HeapAlloc {
 		return duration, 0
 	}
 	return duration, peak.Load() - before.HeapAlloc
+}
+
+func processorTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		panic(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -51,6 +51,9 @@ func syntaxError(source Source, err error) error {
 		message = match[2]
 		at.Line, _ = strconv.Atoi(match[1]) // no number leaves 0: unknown
 	}
+	if strings.Contains(message, "max depth") {
+		return errorAt(source.tooDeep(), "lists and maps are nested more than %d deep", maxDepth)
+	}
 	for _, near := range []int{at.Line, at.Line + 1, at.Line - 1} {
 		if near < 1 {
 			continue
