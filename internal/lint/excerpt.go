@@ -11,7 +11,7 @@ import (
 const mask = "***"
 
 var (
-	userInformation  = regexp.MustCompile(`(://)[^\s/'"@]*@`)
+	userInformation  = regexp.MustCompile(`(://)[^\s/'"]*@`)
 	secretAssignment = regexp.MustCompile(`(?i)((?:password|passwd|secret|token|auth|access_key|secret_key)[\w-]*['"]?\s*[:=]\s*)[^\s&,}#][^&,}#\s]*`)
 )
 

@@ -52,6 +52,8 @@ func TestNoFormatShowsACredential(t *testing.T) {
 func TestSecretsThatNoTransportKnowsAreMaskedToo(t *testing.T) {
 	for line, want := range map[string]string{
 		"dsn: 'amqp://user:password@rabbit/x'": "dsn: 'amqp://***@rabbit/x'",
+		"dsn: 'amqp://user:p@ss@rabbit/x'":     "dsn: 'amqp://***@rabbit/x'",
+		"redis://a:one@h1,redis://b:two@h2":    "redis://***@h1,redis://***@h2",
 		"secret_key: abc # comment":            "secret_key: *** # comment",
 		`"password": "abc"`:                    `"password": ***`,
 		"redis://h?auth=abc&stream=x":          "redis://h?auth=***&stream=x",

@@ -193,7 +193,7 @@ func TestParametersThatGoWrong(t *testing.T) {
 		growing += fmt.Sprintf("  p%d: '%%p%d%%%%p%d%%'\n", i, i-1, i-1)
 	}
 	for name, test := range map[string]struct{ yaml, want string }{
-		"a percent sign":      {"framework: { messenger: { transports: { t: 'amqp://h/%2f/x?a=%env(A)%' } } }", "%2f/x?a=% would be a parameter"},
+		"a percent sign":      {"framework: { messenger: { transports: { t: 'amqp://h/%2f/x?a=%env(A)%' } } }", "m.yaml:1:44: what is between two percent signs here would be a parameter"},
 		"a circle":            {"parameters: { a: '%b%', b: '%a%' }\nframework: { messenger: { transports: { t: '%a%' } } }", "refers to itself"},
 		"a list inside text":  {"parameters: { a: [1] }\nframework: { messenger: { transports: { t: 'x%a%' } } }", "%a% is a list, which cannot stand inside a text"},
 		"exponential growth":  {growing + "framework: { messenger: { transports: { t: '%p29%' } } }", "are longer than 64 KiB together"},
@@ -205,6 +205,12 @@ func TestParametersThatGoWrong(t *testing.T) {
 				t.Errorf("got %s, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+func TestNoErrorShowsAPartOfAPassword(t *testing.T) {
+	if got := loadError(t, "framework: { messenger: { transports: { t: 'amqp://u:p%40hidden@h/%2f/x' } } }"); strings.Contains(got, "hidden") {
+		t.Error(got)
 	}
 }
 

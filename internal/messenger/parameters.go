@@ -125,7 +125,8 @@ func (p *parameters) lookUp(name string, at Position) *Value {
 	value, ok := p.values[name]
 	switch {
 	case !ok && strings.ContainsAny(name, "/?=&@"):
-		p.failures.add(at, "%%%s%% would be a parameter: in YAML a percent sign of a DSN is written twice, as in %%%%2f, when another one follows", name)
+		// The name is not shown: it may be a part of a password.
+		p.failures.add(at, "what is between two percent signs here would be a parameter: in YAML a percent sign of a DSN is written twice, as in %%%%2f, when another one follows")
 		return &Value{At: at, size: 1}
 	case !ok:
 		// The kernel's own, or of a file that was not named: unknown, but not wrong.
