@@ -180,7 +180,7 @@ type TransportRedelivery struct {
 // RetryStrategy is the retry_strategy of a transport. Default values are those of
 // Symfony: maxRetries 3, delay 1s, multiplier 2, maxDelay none, jitter 0.1.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.service) || !(has(self.maxRetries) || has(self.delay) || has(self.multiplier) || has(self.maxDelay) || has(self.jitter))",message="service excludes maxRetries, delay, multiplier, maxDelay and jitter: the service decides them"
+// +kubebuilder:validation:XValidation:rule="!has(self.service) || !(has(self.delay) || has(self.multiplier) || has(self.maxDelay) || has(self.jitter))",message="service excludes delay, multiplier, maxDelay and jitter: the service decides them; bound it with maxTotal and maxRetries"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxTotal) || has(self.service)",message="maxTotal bounds a retry service; without service the bound follows from the other fields"
 type RetryStrategy struct {
 	// service is the id of a retry strategy service, which the operator cannot look into.
@@ -191,7 +191,8 @@ type RetryStrategy struct {
 	// maxTotal is the largest sum of all delays that the service gives one message.
 	// +optional
 	MaxTotal *Duration `json:"maxTotal,omitempty"`
-	// maxRetries is the number of retries after the first delivery.
+	// maxRetries is the number of retries after the first delivery. Beside service it is
+	// the largest number that the service allows.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000

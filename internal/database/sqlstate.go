@@ -32,18 +32,24 @@ var states = map[string]Failure{
 	"42":    {Terminal, ReasonUnexpectedError, "the server refuses a statement: an object is missing or has another shape"},
 }
 
-// poolerStates are what PgBouncer says under the one code 08P01.
+// poolerStates are what PgBouncer says under the one code 08P01: its own refusals, and those
+// of the server that it passes on without their code. The first that fits counts.
 var poolerStates = []struct {
 	text string
 	Failure
 }{
 	{"startup parameter", Failure{WaitingOnUser, ReasonInvalidURL, "the pooler refuses an option: remove `options` from the URL, or let the pooler ignore it"}},
-	{"no such database", states["3D000"]},
 	{"no such user", states["28P01"]},
-	{"authentication failed", states["28P01"]},
 	{"auth failed", states["28P01"]},
+	{"authentication failed", states["28P01"]},
+	{"role \"", states["28P01"]},
+	{"pg_hba.conf", states["28"]},
+	{"no such database", states["3D000"]},
+	{"does not exist", states["3D000"]},
 	{"SSL required", Failure{WaitingOnUser, ReasonTLSFailed, needsTLS}},
 	{"no more connections", states["53300"]},
+	{"too many", states["53300"]},
+	{"connection slots", states["53300"]},
 	{"query_wait_timeout", states["53300"]},
 }
 

@@ -59,38 +59,16 @@ func (o ApplyOptions) withDefaults() ApplyOptions {
 	return o
 }
 
-// PlanChangedError says that the table is no longer as it was when the plan was made.
-type PlanChangedError struct {
-	// Table, quoted and with its schema.
-	Table string
-	// Given is the digest that Apply was asked for.
-	Given string
-	// Current is the digest of the plan that the table calls for now.
-	Current string
-	// Cause is PostgreSQL's error when the change was seen only while applying, or nil.
-	Cause error
-}
-
-// Error says what to do about it.
-func (e *PlanChangedError) Error() string {
-	if e.Cause != nil {
-		return fmt.Sprintf("table %s changed while plan %s was applied; inspect it again: %v", e.Table, e.Given, e.Cause)
-	}
-	return fmt.Sprintf("table %s changed since plan %s was made, and now calls for plan %s; inspect it again and approve that one", e.Table, e.Given, e.Current)
-}
-
-// Unwrap returns PostgreSQL's error.
-func (e *PlanChangedError) Unwrap() error { return e.Cause }
-
 // Apply brings the table to the contract with the plan of the given digest, and returns
 // the state afterwards, to be compared again. It is safe to be killed at any point and
 // to be run by several at once: a session advisory lock admits one at a time, the plan is made
 // afresh under it, and an empty one means that somebody else was first, which is no error.
 //
 // The connection must be a session of its own; afterwards its lock_timeout and
-// statement_timeout are back at what it connected with.
+// statement_timeout are back at what it connected with. A statement that runs when
+// the context ends is cancelled.
 //
-// Errors: *LockedError when another Apply holds the lock for too long, *PlanChangedError
+// Errors, for Classify: ErrPooler, *LockedError when another Apply holds the lock for too long, *PlanChangedError
 // when the table calls for another plan, *PrivilegeError when a privilege is missing, else
 // PostgreSQL's, wrapped.
 func Apply(ctx context.Context, conn *pgx.Conn, c Contract, digest string, options ApplyOptions) (Observed, error) {
@@ -98,6 +76,9 @@ func Apply(ctx context.Context, conn *pgx.Conn, c Contract, digest string, optio
 		return Observed{}, err
 	}
 	options = options.withDefaults()
+	if err := refusePooler(ctx, conn); err != nil {
+		return Observed{}, err
+	}
 	defer resetTimeouts(ctx, conn)
 	if err := setTimeouts(ctx, conn, options.LockTimeout, options.StatementTimeout); err != nil {
 		return Observed{}, err
@@ -174,7 +155,7 @@ func applyConcurrently(ctx context.Context, conn *pgx.Conn, c Contract, step Ste
 	}
 	// lock_timeout would also bound the wait for older transactions, and end every build
 	// on a database with long ones. The lock itself was free a moment ago.
-	if err := setTimeouts(ctx, conn, options.BuildTimeout, options.BuildTimeout); err != nil {
+	if err = setTimeouts(ctx, conn, options.BuildTimeout, options.BuildTimeout); err != nil {
 		return err
 	}
 	stop := reportProgress(ctx, conn, c, step, options.Progress)
@@ -194,8 +175,9 @@ func applyConcurrently(ctx context.Context, conn *pgx.Conn, c Contract, step Ste
 // index to be dropped is still invalid: its build may have ended this very moment.
 func probe(ctx context.Context, conn *pgx.Conn, c Contract, step Step) (skip bool, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, fmt.Sprintf("LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE", c.qualifiedTable())); err != nil {
-			return err
+		_, lockErr := tx.Exec(ctx, fmt.Sprintf("LOCK TABLE %s IN SHARE UPDATE EXCLUSIVE MODE", c.qualifiedTable()))
+		if lockErr != nil {
+			return lockErr
 		}
 		if step.Kind != DropInvalidIndex {
 			return nil
@@ -222,6 +204,20 @@ func duplicateMeanwhile(ctx context.Context, conn *pgx.Conn, c Contract, step St
 		return fmt.Errorf("a message was recorded twice while the unique index was built (%w), and its invalid remains could not be dropped: %w", cause, err)
 	}
 	return fmt.Errorf("a message was recorded twice while the unique index was built; the index is dropped again: %w", cause)
+}
+
+// refusePooler notices a pooler by the process id that it made up at connection. In transaction
+// mode the advisory lock and the timeouts would stay behind on a server connection
+// that the application uses next.
+func refusePooler(ctx context.Context, conn *pgx.Conn) error {
+	var pid uint32
+	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+		return fmt.Errorf("look for a pooler before the server: %w", err)
+	}
+	if pid != conn.PgConn().PID() {
+		return ErrPooler
+	}
+	return nil
 }
 
 func setTimeouts(ctx context.Context, conn *pgx.Conn, lock, statement time.Duration) error {

@@ -3,14 +3,17 @@
 package dbschema
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 const keylessTable = `CREATE TABLE messenger_inbox (transport varchar(190) NOT NULL, message_id varchar(255) NOT NULL, processed_at timestamptz NOT NULL)`
@@ -147,17 +150,17 @@ func TestApplySeesATableThatAppearsMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := transaction.Exec(t.Context(), symfonyTable); err != nil {
+	if _, err = transaction.Exec(t.Context(), symfonyTable); err != nil {
 		t.Fatal(err)
 	}
 	conn := connect(t, db.url)
 	applied := make(chan error, 1)
 	go func() {
-		_, err := Apply(t.Context(), conn, defaultContract, digest, ApplyOptions{LockTimeout: time.Minute, StatementTimeout: time.Minute})
-		applied <- err
+		_, failure := Apply(t.Context(), conn, defaultContract, digest, ApplyOptions{LockTimeout: time.Minute, StatementTimeout: time.Minute})
+		applied <- failure
 	}()
 	db.eventually("Apply waits for the other transaction", "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pid = $1::int)", conn.PgConn().PID())
-	if err := transaction.Commit(t.Context()); err != nil {
+	if err = transaction.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	err = <-applied
@@ -252,4 +255,34 @@ func TestApplyGivesTheSessionBackAsItWas(t *testing.T) {
 	if statement != "77s" || lock != "0" || locks != 0 {
 		t.Errorf("statement_timeout %s, lock_timeout %s, %d advisory locks", statement, lock, locks)
 	}
+}
+
+// A pooler answers with a process id of its own, and may give each transaction another
+// session.
+func TestApplyRefusesAPooler(t *testing.T) {
+	db := newDatabase(t)
+	config := db.Config()
+	config.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		return pgproto3.NewFrontend(otherProcess{r}, w)
+	}
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	if _, err = Apply(t.Context(), conn, defaultContract, db.compare(defaultContract).Plan.Digest(), ApplyOptions{}); !errors.Is(err, ErrPooler) {
+		t.Errorf("error is %v", err)
+	}
+	assertReasons(t, db.compare(defaultContract), ReasonTableMissing)
+}
+
+// otherProcess changes the process id in the server's first answer, as a pooler does.
+type otherProcess struct{ io.Reader }
+
+func (r otherProcess) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if at := bytes.Index(p[:n], []byte{'K', 0, 0, 0, 12}); at >= 0 && at+8 < n {
+		p[at+8] ^= 1
+	}
+	return n, err
 }

@@ -10,17 +10,17 @@ import (
 func Compare(c Contract, o Observed) Verdict {
 	switch {
 	case !o.SchemaExists:
-		return refuse(ReasonSchemaNotFound, "schema %s does not exist: create it, or correct spec.database.schema", quote(c.Schema))
+		return refuse(ReasonSchemaNotFound, "Schema %s does not exist: create it, or correct spec.database.schema.", quote(c.Schema))
 	case !o.Exists:
 		return compareMissingTable(c, o)
 	case o.Kind != KindTable && o.Kind != KindPartitioned:
-		return refuse(ReasonNotATable, "%s is %s %s, and the inbox must be a table of its own: %s",
+		return refuse(ReasonNotATable, "%s is %s %s, and the inbox must be a table of its own: %s.",
 			c.qualifiedTable(), o.Kind.article(), o.Kind, kindAdvice(o.Kind))
 	}
 	if columns := queueColumns(o); columns != nil {
 		return refuse(ReasonForeignTable, "%s belongs to another package: the columns %s are those of a message queue "+
 			"(messenger_messages of Symfony's Doctrine transport, or messenger_inbox of freyr/message-broker). "+
-			"It is left alone; set spec.table.name to a name of its own", c.qualifiedTable(), strings.Join(columns, ", "))
+			"It is left alone; set spec.table.name to a name of its own.", c.qualifiedTable(), strings.Join(columns, ", "))
 	}
 	findings := compareColumns(c, o)
 	findings = append(findings, compareTable(c, o)...)
@@ -40,7 +40,7 @@ func remark(reason, format string, arguments ...any) Finding {
 }
 
 func compareMissingTable(c Contract, o Observed) Verdict {
-	verdict := refuse(ReasonTableMissing, "table %s does not exist", c.qualifiedTable())
+	verdict := refuse(ReasonTableMissing, "Table %s does not exist.", c.qualifiedTable())
 	if !o.TimeZoneValid {
 		// The table would be made with a timestamp that nobody can read.
 		verdict.Findings = append(verdict.Findings, invalidTimeZone(c))
@@ -89,14 +89,14 @@ func compareTable(c Contract, o Observed) []Finding {
 	var findings []Finding
 	if o.Persistence != Permanent {
 		findings = append(findings, blocking(ReasonUnloggedTable, "%s is %s: a crash of the server would empty it, and every proof with it. "+
-			"Run ALTER TABLE %s SET LOGGED", c.qualifiedTable(), o.Persistence, c.qualifiedTable()))
+			"Run ALTER TABLE %s SET LOGGED.", c.qualifiedTable(), o.Persistence, c.qualifiedTable()))
 	}
 	if len(o.ReferencedBy) > 0 {
-		findings = append(findings, blocking(ReasonReferencedTable, "pruning %s would fail on, or change rows behind, the foreign key %s: "+
-			"drop it, or keep the reference in a column without a foreign key", c.qualifiedTable(), strings.Join(o.ReferencedBy, ", ")))
+		findings = append(findings, blocking(ReasonReferencedTable, "Pruning %s would fail on, or change rows behind, the foreign key %s: "+
+			"drop it, or keep the reference in a column without a foreign key.", c.qualifiedTable(), strings.Join(o.ReferencedBy, ", ")))
 	}
 	if names := append(append([]string{}, o.Triggers...), o.Rules...); len(names) > 0 {
-		findings = append(findings, remark(ReasonTriggersOrRules, "%s has triggers or rules that also see each record that is inserted or pruned: %s",
+		findings = append(findings, remark(ReasonTriggersOrRules, "%s has triggers or rules that also see each record that is inserted or pruned: %s.",
 			c.qualifiedTable(), strings.Join(names, ", ")))
 	}
 	return findings

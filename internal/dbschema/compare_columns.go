@@ -24,7 +24,7 @@ func compareColumns(c Contract, o Observed) []Finding {
 	}
 	if len(missing) > 0 {
 		return []Finding{blocking(ReasonColumnMissing, "%s has no column %s; it has %s. Map spec.table.columns to the columns "+
-			"that hold the transport, the message id and the time, or set spec.table.name to another table",
+			"that hold the transport, the message id and the time, or set spec.table.name to another table.",
 			c.qualifiedTable(), strings.Join(missing, ", "), columnList(o))}
 	}
 	transport, _ := o.Column(c.Transport)
@@ -80,7 +80,7 @@ func compareText(c Contract, col Column, uuidFits bool) []Finding {
 }
 
 func typeMismatch(c Contract, col Column, wanted string) Finding {
-	return blocking(ReasonColumnTypeMismatch, "column %s of %s is %s, and must be %s. Map another column in spec.table.columns, or change its type in a migration",
+	return blocking(ReasonColumnTypeMismatch, "Column %s of %s is %s, and must be %s. Map another column in spec.table.columns, or change its type in a migration.",
 		quote(col.Name), c.qualifiedTable(), col.Type, wanted)
 }
 
@@ -89,17 +89,17 @@ func compareNullability(c Contract, o Observed, transport, messageID, processedA
 	key, found := o.UniqueKey(c)
 	for _, col := range []Column{transport, messageID} {
 		if col.Nullable && (!found || !key.NullsNotDistinct) {
-			findings = append(findings, blocking(ReasonColumnNullable, "column %s of %s accepts NULL, and a unique key takes no two NULLs for equal. "+
-				"Run ALTER TABLE %s ALTER COLUMN %s SET NOT NULL", quote(col.Name), c.qualifiedTable(), c.qualifiedTable(), quote(col.Name)))
+			findings = append(findings, blocking(ReasonColumnNullable, "Column %s of %s accepts NULL, and a unique key takes no two NULLs for equal. "+
+				"Run ALTER TABLE %s ALTER COLUMN %s SET NOT NULL.", quote(col.Name), c.qualifiedTable(), c.qualifiedTable(), quote(col.Name)))
 		}
 	}
 	if processedAt.Nullable {
-		findings = append(findings, remark(ReasonColumnNullable, "column %s of %s accepts NULL: a record without a time is never pruned",
+		findings = append(findings, remark(ReasonColumnNullable, "Column %s of %s accepts NULL: a record without a time is never pruned.",
 			quote(processedAt.Name), c.qualifiedTable()))
 	}
 	return findings
 }
 
 func invalidTimeZone(c Contract) Finding {
-	return blocking(ReasonInvalidTimeZone, "the PostgreSQL server knows no time zone %q: set spec.table.timeZone to a name of pg_timezone_names, such as UTC or Europe/Paris", c.timeZone())
+	return blocking(ReasonInvalidTimeZone, "The PostgreSQL server knows no time zone %q: set spec.table.timeZone to a name of pg_timezone_names, such as UTC or Europe/Paris.", c.timeZone())
 }

@@ -60,24 +60,24 @@ func compareUniqueKey(c Contract, o Observed) (findings []Finding, planned bool)
 		c.qualifiedTable(), quote(c.Transport), quote(c.MessageID), nearMisses(c, o))
 	wanted := wantedUniqueIndex(c, o)
 	if index, found := wanted.building(c, o); found {
-		return append(findings, blocking(ReasonUniqueKeyMissing, "%s. Index %s is being built at this moment", missing, quote(index.Name))), false
+		return append(findings, blocking(ReasonUniqueKeyMissing, "%s. Index %s is being built at this moment.", missing, quote(index.Name))), false
 	}
 	switch duplicates := o.Duplicates; {
 	case o.Kind == KindPartitioned:
-		return append(findings, blocking(ReasonUniqueKeyMissing, "%s. It is a partitioned table, on which no index can be built concurrently: add the key in a migration", missing)), false
+		return append(findings, blocking(ReasonUniqueKeyMissing, "%s. It is a partitioned table, on which no index can be built concurrently: add the key in a migration.", missing)), false
 	case duplicates == nil || duplicates.TimedOut:
-		return append(findings, blocking(ReasonUniqueKeyMissing, "%s, and whether duplicates stand in its way is unknown%s. It is left alone; add the key in a migration",
+		return append(findings, blocking(ReasonUniqueKeyMissing, "%s, and whether duplicates stand in its way is unknown%s. It is left alone; add the key in a migration.",
 			missing, countLimit(duplicates))), false
 	case duplicates.Groups > 0:
 		return append(findings, blocking(ReasonDuplicateRecords, "%s, and cannot get one: %d messages are recorded more than once, in %d rows. "+
-			"Nothing is deleted for you; keep one row of each: SELECT %s, %s, count(*) FROM %s GROUP BY 1, 2 HAVING count(*) > 1",
+			"Nothing is deleted for you; keep one row of each: SELECT %s, %s, count(*) FROM %s GROUP BY 1, 2 HAVING count(*) > 1.",
 			missing, duplicates.Groups, duplicates.Rows, quote(c.Transport), quote(c.MessageID), c.qualifiedTable())), false
 	}
 	if taken := wanted.nameTaken(o); taken != "" {
-		return append(findings, blocking(ReasonUniqueKeyMissing, "%s", missing),
-			blocking(ReasonIndexNameTaken, "the name %s of the unique index is taken by %s: add the key in a migration under another name", quote(wanted.name), taken)), false
+		return append(findings, blocking(ReasonUniqueKeyMissing, "%s.", missing),
+			blocking(ReasonIndexNameTaken, "The name %s of the unique index is taken by %s: add the key in a migration under another name.", quote(wanted.name), taken)), false
 	}
-	return append(findings, blocking(ReasonUniqueKeyMissing, "%s, and no duplicates", missing)), true
+	return append(findings, blocking(ReasonUniqueKeyMissing, "%s, and no duplicates.", missing)), true
 }
 
 func countLimit(duplicates *DuplicateCount) string {
@@ -127,8 +127,8 @@ func compareNarrowKeys(c Contract, o Observed) []Finding {
 		foreign := slices.ContainsFunc(index.Columns, func(column string) bool { return !slices.Contains(mapped, column) })
 		tellsApart := slices.Contains(index.Columns, c.Transport) && slices.Contains(index.Columns, c.MessageID) && !index.NondeterministicCollation
 		if index.Unique && !foreign && !tellsApart {
-			findings = append(findings, blocking(ReasonUniqueKeyTooNarrow, "unique index %s on (%s) of %s takes two different messages for one, "+
-				"and the second would be lost: drop it once the key on (%s, %s) exists",
+			findings = append(findings, blocking(ReasonUniqueKeyTooNarrow, "Unique index %s on (%s) of %s takes two different messages for one, "+
+				"and the second would be lost: drop it once the key on (%s, %s) exists.",
 				quote(index.Name), quoteAll(index.Columns), c.qualifiedTable(), quote(c.Transport), quote(c.MessageID)))
 		}
 	}
@@ -144,19 +144,19 @@ func compareTimestampIndex(c Contract, o Observed) (findings []Finding, planned 
 	missing := fmt.Sprintf("%s has no index that begins with %s, so pruning reads the whole table", c.qualifiedTable(), quote(c.ProcessedAt))
 	wanted := wantedTimestampIndex(c, o)
 	if index, found := wanted.building(c, o); found {
-		return []Finding{remark(ReasonTimestampIndexMissing, "%s; index %s is being built at this moment", missing, quote(index.Name))}, false
+		return []Finding{remark(ReasonTimestampIndexMissing, "%s; index %s is being built at this moment.", missing, quote(index.Name))}, false
 	}
 	if o.Kind == KindPartitioned {
-		return []Finding{remark(ReasonTimestampIndexMissing, "%s. It is a partitioned table, on which no index can be built concurrently: add one in a migration", missing)}, false
+		return []Finding{remark(ReasonTimestampIndexMissing, "%s. It is a partitioned table, on which no index can be built concurrently: add one in a migration.", missing)}, false
 	}
 	if taken := wanted.nameTaken(o); taken != "" {
 		return []Finding{timestampNameTaken(c, taken)}, false
 	}
-	return []Finding{remark(ReasonTimestampIndexMissing, "%s", missing)}, true
+	return []Finding{remark(ReasonTimestampIndexMissing, "%s.", missing)}, true
 }
 
 func timestampNameTaken(c Contract, taken string) Finding {
-	return remark(ReasonIndexNameTaken, "the name %s of the timestamp index is taken by %s: set spec.table.timestampIndex to another name",
+	return remark(ReasonIndexNameTaken, "The name %s of the timestamp index is taken by %s: set spec.table.timestampIndex to another name.",
 		quote(c.TimestampIndexName()), taken)
 }
 

@@ -13,7 +13,7 @@ import (
 var (
 	_ Querier = (*pgx.Conn)(nil)
 	_ Querier = (*pgxpool.Pool)(nil)
-	_ Querier = (pgx.Tx)(nil)
+	_ Querier = pgx.Tx(nil)
 )
 
 func contract() Contract {

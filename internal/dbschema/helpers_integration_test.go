@@ -27,17 +27,17 @@ var defaultContract = Contract{
 	Transport: "transport", MessageID: "message_id", ProcessedAt: "processed_at", TimeZone: "UTC",
 }
 
-// database is an empty database with one session of its superuser.
-type database struct {
+// testDatabase is an empty database with one session of its superuser.
+type testDatabase struct {
 	*pgx.Conn
 	t   testing.TB
 	url string
 }
 
-func newDatabase(t testing.TB, statements ...string) *database {
+func newDatabase(t testing.TB, statements ...string) *testDatabase {
 	t.Helper()
 	url := postgres.Shared(t).NewDatabase(t)
-	db := &database{Conn: connect(t, url), t: t, url: url}
+	db := &testDatabase{Conn: connect(t, url), t: t, url: url}
 	db.run(statements...)
 	return db
 }
@@ -52,7 +52,7 @@ func connect(t testing.TB, url string) *pgx.Conn {
 	return conn
 }
 
-func (db *database) run(statements ...string) {
+func (db *testDatabase) run(statements ...string) {
 	db.t.Helper()
 	for _, statement := range statements {
 		if _, err := db.Exec(db.t.Context(), statement); err != nil {
@@ -61,7 +61,7 @@ func (db *database) run(statements ...string) {
 	}
 }
 
-func (db *database) inspect(c Contract) Observed {
+func (db *testDatabase) inspect(c Contract) Observed {
 	db.t.Helper()
 	o, err := Inspect(db.t.Context(), db, c)
 	if err != nil {
@@ -70,18 +70,18 @@ func (db *database) inspect(c Contract) Observed {
 	return o
 }
 
-func (db *database) compare(c Contract) Verdict {
+func (db *testDatabase) compare(c Contract) Verdict {
 	db.t.Helper()
 	return Compare(c, db.inspect(c))
 }
 
 // apply applies what the table calls for now.
-func (db *database) apply(c Contract, options ApplyOptions) (Observed, error) {
+func (db *testDatabase) apply(c Contract, options ApplyOptions) (Observed, error) {
 	db.t.Helper()
 	return Apply(db.t.Context(), db.Conn, c, db.compare(c).Plan.Digest(), options)
 }
 
-func (db *database) mustApply(c Contract) Observed {
+func (db *testDatabase) mustApply(c Contract) Observed {
 	db.t.Helper()
 	o, err := db.apply(c, ApplyOptions{})
 	if err != nil {
@@ -90,17 +90,17 @@ func (db *database) mustApply(c Contract) Observed {
 	return o
 }
 
-func (db *database) count(query string, arguments ...any) int64 {
+func (db *testDatabase) count(query string) int64 {
 	db.t.Helper()
 	var count int64
-	if err := db.QueryRow(db.t.Context(), query, arguments...).Scan(&count); err != nil {
+	if err := db.QueryRow(db.t.Context(), query).Scan(&count); err != nil {
 		db.t.Fatalf("%s: %v", query, err)
 	}
 	return count
 }
 
 // eventually waits for a state of the server that comes by itself.
-func (db *database) eventually(what, query string, arguments ...any) {
+func (db *testDatabase) eventually(what, query string, arguments ...any) {
 	db.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		var reached bool

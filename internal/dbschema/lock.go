@@ -16,26 +16,6 @@ import (
 // concurrently: a deadlock.
 const lockPollInterval = 100 * time.Millisecond
 
-// LockedError says that another session applies a plan to the same table.
-type LockedError struct {
-	// Table, quoted and with its schema.
-	Table string
-	// Holder is the session that has the lock, for example "pid 17 (role app, application
-	// inbox)". Empty when it ended meanwhile.
-	Holder string
-	// Waited is how long Apply tried.
-	Waited time.Duration
-}
-
-// Error names the holder.
-func (e *LockedError) Error() string {
-	holder := e.Holder
-	if holder == "" {
-		holder = "another session, which ended just now,"
-	}
-	return fmt.Sprintf("%s is changing the schema of table %s; gave up after %s, and it is tried again later", holder, e.Table, e.Waited)
-}
-
 // lockKey is the advisory lock of a table's schema changes.
 func lockKey(c Contract) int64 {
 	sum := sha256.Sum256([]byte("messaginginbox.dev/schema\x00" + c.Schema + "\x00" + c.Table))

@@ -24,7 +24,8 @@ const (
 type Step struct {
 	// Kind of the step.
 	Kind StepKind
-	// Description in words, with what it means for the table's users.
+	// Description in words, with what it means for the table's users: a phrase without a
+	// full stop.
 	Description string
 	// SQL is the statement.
 	SQL string
@@ -71,15 +72,15 @@ func planTable(c Contract, withIndex bool) []Step {
 	table := c.qualifiedTable()
 	steps := []Step{{
 		Kind: CreateTable,
-		Description: fmt.Sprintf("Create table %s. If Doctrine migrates this database, map the table or exclude it with schema_filter: "+
-			"for a table it does not know, migrations:diff proposes DROP TABLE.", table),
+		Description: fmt.Sprintf("create table %s (if Doctrine migrates this database, map the table or exclude it with schema_filter: "+
+			"for a table it does not know, migrations:diff proposes DROP TABLE)", table),
 		SQL: fmt.Sprintf("CREATE TABLE %s (%s varchar(190) NOT NULL, %s varchar(255) NOT NULL, "+
 			"%s timestamp(0) without time zone NOT NULL, PRIMARY KEY (%s, %s)) "+
 			"WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02)",
 			table, quote(c.Transport), quote(c.MessageID), quote(c.ProcessedAt), quote(c.Transport), quote(c.MessageID)),
 	}, {
 		Kind:        MarkTable,
-		Description: fmt.Sprintf("Mark table %s as made by the operator.", table),
+		Description: fmt.Sprintf("mark table %s as made by the operator", table),
 		SQL: fmt.Sprintf("COMMENT ON TABLE %s IS 'Consumer inbox: a row proves that a message was handled. Made by the messaging inbox operator (%s).'",
 			table, ownershipMark),
 	}}
@@ -88,7 +89,7 @@ func planTable(c Contract, withIndex bool) []Step {
 	}
 	return append(steps, Step{
 		Kind:        CreateTimestampIndex,
-		Description: fmt.Sprintf("Create index %s on the new table, for pruning.", quote(c.TimestampIndexName())),
+		Description: fmt.Sprintf("create index %s on the new table, for pruning", quote(c.TimestampIndexName())),
 		SQL:         fmt.Sprintf("CREATE INDEX %s ON %s (%s)", quote(c.TimestampIndexName()), table, quote(c.ProcessedAt)),
 	})
 }
@@ -124,24 +125,24 @@ func (w wantedIndex) steps(c Contract, o Observed) []Step {
 	if w.hasLeftover(o) {
 		steps = append(steps, Step{
 			Kind:        DropInvalidIndex,
-			Description: fmt.Sprintf("Drop index %s, which an interrupted build left invalid; it is built again.", quote(w.name)),
+			Description: fmt.Sprintf("drop index %s, which an interrupted build left invalid", quote(w.name)),
 			SQL:         fmt.Sprintf("DROP INDEX CONCURRENTLY %s.%s", quote(c.Schema), quote(w.name)),
 			Concurrent:  true,
 			index:       w.name,
 		})
 	}
-	create := "CREATE INDEX"
+	unique := ""
 	if w.unique {
-		create = "CREATE UNIQUE INDEX"
+		unique = "UNIQUE "
 	}
-	description := fmt.Sprintf("%s %s, %s. Readers and writers go on meanwhile.", strings.Replace(create, "CREATE", "Create", 1), quote(w.name), w.purpose)
+	description := fmt.Sprintf("create %sindex %s while readers and writers go on, %s", strings.ToLower(unique), quote(w.name), w.purpose)
 	if !o.MadeByOperator() {
-		description += " If Doctrine migrates this table, map an index of this name too: otherwise the next migrations:diff proposes DROP INDEX."
+		description += " (if Doctrine migrates this table, map an index of this name too: otherwise the next migrations:diff proposes DROP INDEX)"
 	}
 	return append(steps, Step{
 		Kind:        w.kind,
 		Description: description,
-		SQL:         fmt.Sprintf("%s CONCURRENTLY %s ON %s (%s)", create, quote(w.name), c.qualifiedTable(), quoteAll(w.columns)),
+		SQL:         fmt.Sprintf("CREATE %sINDEX CONCURRENTLY %s ON %s (%s)", unique, quote(w.name), c.qualifiedTable(), quoteAll(w.columns)),
 		Concurrent:  true,
 		index:       w.name,
 	})

@@ -6,24 +6,6 @@ import (
 	"strings"
 )
 
-// PrivilegeError says which privileges the role lacks to apply a plan.
-type PrivilegeError struct {
-	// Table, quoted and with its schema.
-	Table string
-	// Role of the connection.
-	Role string
-	// Missing privileges in words, for example `CREATE on schema "public"`.
-	Missing []string
-	// SQL that an administrator runs to give them.
-	SQL string
-}
-
-// Error names the privileges and the statements that give them.
-func (e *PrivilegeError) Error() string {
-	return fmt.Sprintf("role %s cannot change the schema of table %s: it lacks %s. Run: %s",
-		quote(e.Role), e.Table, strings.Join(e.Missing, " and "), e.SQL)
-}
-
 // CreatePrivileges returns the privileges that the connection's role lacks to make the
 // table or, when it exists, to add an index to it. Empty: none.
 func CreatePrivileges(ctx context.Context, q Querier, c Contract) (missing []string, err error) {
@@ -73,7 +55,7 @@ func lookUpPrivileges(ctx context.Context, q Querier, c Contract) (*PrivilegeErr
 		grants = append(grants, fmt.Sprintf("GRANT %s TO %s;", quote(owner), quote(role)))
 	}
 	if len(grants) == 0 {
-		return nil, nil //nolint:nilnil // nothing is missing
+		return nil, nil // nothing is missing
 	}
 	lacking.SQL = strings.Join(grants, " ")
 	return lacking, nil

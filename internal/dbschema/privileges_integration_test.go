@@ -12,7 +12,7 @@ import (
 )
 
 // connectAs makes a role that may log in and nothing more, and connects as it.
-func connectAs(t *testing.T, db *database, role string, statements ...string) *database {
+func connectAs(t *testing.T, db *testDatabase, role string, statements ...string) *testDatabase {
 	t.Helper()
 	server := postgres.Shared(t)
 	db.run("CREATE ROLE " + quote(role) + " LOGIN PASSWORD 'secret'")
@@ -25,7 +25,7 @@ func connectAs(t *testing.T, db *database, role string, statements ...string) *d
 	})
 	db.run(statements...)
 	url := server.URLFor(role, "secret", db.Config().Database)
-	return &database{Conn: connect(t, url), t: t, url: url}
+	return &testDatabase{Conn: connect(t, url), t: t, url: url}
 }
 
 func TestAMissingPrivilegeIsNamedBeforeTrying(t *testing.T) {

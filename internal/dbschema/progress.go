@@ -37,7 +37,7 @@ func IndexBuildProgress(ctx context.Context, q Querier, c Contract) (*BuildProgr
 		AND coalesce(p.relid, t.oid) = t.oid
 		LIMIT 1`, c.Schema, c.Table).Scan(&progress.Phase, &progress.BlocksDone, &progress.BlocksTotal)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil //nolint:nilnil // no build is no error
+		return nil, nil // no build is no error
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for index builds on table %s: %w", c.qualifiedTable(), err)

@@ -25,7 +25,7 @@ const (
 type Finding struct {
 	// Reason is one of the Reason constants.
 	Reason string
-	// Message names the object, the numbers and the next step.
+	// Message names the object, the numbers and the next step, in whole sentences.
 	Message string
 	// Blocking findings break the contract; the others are only worth knowing.
 	Blocking bool

@@ -90,7 +90,7 @@ func TestWhatIsRefusedAndWhy(t *testing.T) {
 		"the reserved name":                                 {"  transports: [{name: messaginginbox.drill, type: amqp}]", "is reserved for drills"},
 		"an unknown type":                                   {"  transports: [{name: a, type: kafka}]", `supported values: "amqp"`},
 		"an option of another type":                         {"  transports: [{name: a, type: amqp, redelivery: {ttr: 90s}}]", "redelivery.ttr is an option of beanstalkd transports"},
-		"a retry service beside its numbers":                {"  transports: [{name: a, type: amqp, redelivery: {retryStrategy: {service: x, maxRetries: 3}}}]", "service excludes maxRetries"},
+		"a retry service beside its numbers":                {"  transports: [{name: a, type: amqp, redelivery: {retryStrategy: {service: x, delay: 3s}}}]", "service excludes delay"},
 		"a bound without a retry service":                   {"  transports: [{name: a, type: amqp, redelivery: {retryStrategy: {maxTotal: 1h}}}]", "maxTotal bounds a retry service"},
 		"a multiplier below one":                            {"  transports: [{name: a, type: amqp, redelivery: {retryStrategy: {multiplier: \"0.5\"}}}]", "multiplier must be from 1 to 1000"},
 		"a jitter above one":                                {"  transports: [{name: a, type: amqp, redelivery: {retryStrategy: {jitter: 2}}}]", "jitter must be from 0 to 1"},
