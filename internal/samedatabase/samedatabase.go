@@ -31,8 +31,8 @@ type Beginner interface {
 // up for minutes otherwise.
 const patience = 10 * time.Second
 
-// errNoAnswer says that the handlers' connection was open and silent.
-var errNoAnswer = errors.New("no answer")
+// ErrNoAnswer says that the handlers' connection was open and silent.
+var ErrNoAnswer = errors.New("no answer")
 
 // Side is what one of the two connections says of itself.
 type Side struct {
@@ -172,5 +172,5 @@ func silent(ctx context.Context, err error) error {
 		return fmt.Errorf("look through the handlers' connection: %w", err)
 	}
 	return fmt.Errorf("%w through the handlers' connection within %s; behind a pooler that also serves the inbox, its pool needs two server connections: %w",
-		errNoAnswer, patience, err)
+		ErrNoAnswer, patience, err)
 }
