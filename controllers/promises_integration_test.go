@@ -25,6 +25,9 @@ func TestHandlersThatCommitElsewhereAreNamedUntilTheirSecretIsCorrected(t *testi
 
 	broken := await(t, inbox, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound)
 	mustSay(t, broken, v1alpha1.ConditionTransactionShared, "handlerURLSecretRefs[0]", "Secret handler does not exist")
+	putSecret(t, namespace, "handler", "url", own)
+	broken = await(t, inbox, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSecretKeyMissing)
+	mustSay(t, broken, v1alpha1.ConditionTransactionShared, "handlerURLSecretRefs[1]", `"pooled"`)
 	secret := func(direct, pooled string) {
 		putSecretValues(t, namespace, "handler", map[string]string{"url": direct, "pooled": pooled})
 	}

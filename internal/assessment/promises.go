@@ -38,13 +38,13 @@ func TransactionShared(spec *v1alpha1.MessagingInboxSpec, facts []HandlerFacts) 
 	for i := range facts {
 		switch fact := &facts[i]; {
 		case fact.Failure != nil && fact.Failure.Class == database.Transient:
-			uncertain.add(fact.Failure.Reason, "%s: %s", location(i, fact), fact.Failure.Message)
+			uncertain.add(fact.Failure.Reason, location(i, fact), fact.Failure.Message)
 		case fact.Failure != nil:
-			broken.add(fact.Failure.Reason, "%s: %s", location(i, fact), fact.Failure.Message)
+			broken.add(fact.Failure.Reason, location(i, fact), fact.Failure.Message)
 		case fact.Verdict.Reason == samedatabase.ReasonTableMissing:
-			uncertain.add(v1alpha1.ReasonNotInspected, "%s: %s", location(i, fact), fact.Verdict.Message)
+			uncertain.add(v1alpha1.ReasonNotInspected, location(i, fact), fact.Verdict.Message)
 		case !fact.Verdict.Shared:
-			broken.add(fact.Verdict.Reason, "%s: %s", location(i, fact), fact.Verdict.Message)
+			broken.add(fact.Verdict.Reason, location(i, fact), fact.Verdict.Message)
 		}
 	}
 	switch {
@@ -64,11 +64,11 @@ type objections struct {
 	messages []string
 }
 
-func (p *objections) add(reason, format string, arguments ...any) {
+func (p *objections) add(reason, where, what string) {
 	if p.reason == "" {
 		p.reason = reason
 	}
-	p.messages = append(p.messages, fmt.Sprintf(format, arguments...))
+	p.messages = append(p.messages, where+": "+what)
 }
 
 func (p *objections) text() string { return strings.Join(p.messages, "; ") + "." }

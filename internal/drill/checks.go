@@ -19,16 +19,24 @@ type drilled struct {
 	second    *worker
 }
 
-// drill makes all checks on the connection. The error is an obstacle.
+// drill makes all checks on the connection, with a session for each worker. The error is
+// an obstacle.
 func (d *drilled) drill(ctx context.Context) error {
-	for _, open := range []**worker{&d.first, &d.second} {
-		connection, err := d.config.Connect(ctx, limits())
-		if err != nil {
-			return err
-		}
-		defer closeQuietly(ctx, connection)
-		*open = &worker{run: d.run, conn: connection}
+	first, err := d.config.Connect(ctx, limits())
+	if err != nil {
+		return err
 	}
+	defer closeQuietly(ctx, first)
+	second, err := d.config.Connect(ctx, limits())
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(ctx, second)
+	d.first, d.second = &worker{run: d.run, conn: first}, &worker{run: d.run, conn: second}
+	return d.makeChecks(ctx)
+}
+
+func (d *drilled) makeChecks(ctx context.Context) error {
 	if err := d.requirePrivileges(ctx); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (d *drilled) firstCommits(ctx context.Context) (string, error) {
 	case !second.refused():
 		return "", violated(ReasonDuplicateAccepted, "after the first committed, %s", second)
 	}
-	if err := d.reset(ctx); err != nil {
+	if err = d.reset(ctx); err != nil {
 		return "", err
 	}
 	tried := true

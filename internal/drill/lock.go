@@ -53,28 +53,32 @@ func takeLock(ctx context.Context, holder *pgx.Conn, t table) (pgx.Tx, error) {
 func (r *run) cleanUp(ctx context.Context) (removed int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	err = pgx.BeginTxFunc(ctx, r.cleaner, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
-		if err := limits().ApplyLocal(ctx, tx); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1::int, $2::int)`, writersLock, r.table.lockKey()); err != nil {
-			return err
-		}
-		tag, err := tx.Exec(ctx, r.table.remove, TransportName, allMessageIDs)
-		if err != nil {
-			return err
-		}
-		removed = tag.RowsAffected()
-		left, err := r.table.records(ctx, tx, allMessageIDs...)
-		if err == nil && left > 0 {
-			err = hinder(ReasonDeleteSwallowed, "%d records of a drill cannot be deleted from %s: %s", left, r.table.name, r.suspects())
-		}
-		return err
+	err = pgx.BeginTxFunc(ctx, r.cleaner, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) (failed error) {
+		removed, failed = r.removeRecords(ctx, tx)
+		return failed
 	})
 	if err == nil {
 		r.dirty = false
 	}
 	return removed, err
+}
+
+func (r *run) removeRecords(ctx context.Context, tx pgx.Tx) (removed int64, err error) {
+	if err = limits().ApplyLocal(ctx, tx); err != nil {
+		return 0, err
+	}
+	if _, err = tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1::int, $2::int)`, writersLock, r.table.lockKey()); err != nil {
+		return 0, err
+	}
+	tag, err := tx.Exec(ctx, r.table.remove, TransportName, allMessageIDs)
+	if err != nil {
+		return 0, err
+	}
+	left, err := r.table.records(ctx, tx, allMessageIDs...)
+	if err == nil && left > 0 {
+		err = hinder(ReasonDeleteSwallowed, "%d records of a drill cannot be deleted from %s: %s", left, r.table.name, r.suspects())
+	}
+	return tag.RowsAffected(), err
 }
 
 // cleanUpAtLast also works when the drill's time is up or its connection was lost, as when
@@ -121,12 +125,11 @@ func (t table) records(ctx context.Context, q database.Querier, ids ...string) (
 func (r *run) seen(ctx context.Context, ids ...string) (count int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	err = pgx.BeginTxFunc(ctx, r.cleaner, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if err := limits().ApplyLocal(ctx, tx); err != nil {
-			return err
+	err = pgx.BeginTxFunc(ctx, r.cleaner, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (failed error) {
+		if failed = limits().ApplyLocal(ctx, tx); failed == nil {
+			count, failed = r.table.records(ctx, tx, ids...)
 		}
-		count, err = r.table.records(ctx, tx, ids...)
-		return err
+		return failed
 	})
 	return count, err
 }

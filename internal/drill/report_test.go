@@ -28,29 +28,32 @@ func TestReportFitsInATerminationMessage(t *testing.T) {
 		"long texts of control characters": {Report{Result: ResultBroken, Message: strings.Repeat("\x01", 5000), Checks: checks(0, 7, strings.Repeat("\x01", 3000))}, 0},
 		"long texts of two bytes":          {Report{Result: ResultBroken, Message: strings.Repeat("é", 5000), Checks: checks(0, 3, strings.Repeat("é", 3000))}, 3},
 	} {
-		t.Run(name, func(t *testing.T) {
-			before := len(test.report.Checks)
-			encoded, err := test.report.JSON()
-			if err != nil || len(encoded) >= 4096 {
-				t.Fatalf("%d bytes, %v", len(encoded), err)
-			}
-			var back Report
-			if err := json.Unmarshal(encoded, &back); err != nil {
-				t.Fatal(err)
-			}
-			if back.Result != test.report.Result || len(back.Checks)+back.ChecksOmitted != before || len(back.Checks) < test.keeps {
-				t.Errorf("%d checks and %d omitted: %s", len(back.Checks), back.ChecksOmitted, encoded)
-			}
-			if strings.ContainsRune(string(encoded), '\uFFFD') {
-				t.Error("a text is cut within a character")
-			}
-			if test.report.Result == ResultBroken && len(back.Checks) > 0 && back.Checks[0].Passed {
-				t.Error("the failed check is gone before the passed ones")
-			}
-			if len(test.report.Checks) != before || test.report.Checks[0].Happened == "" {
-				t.Error("the report itself was changed")
-			}
-		})
+		t.Run(name, func(t *testing.T) { mustFit(t, test.report, test.keeps) })
+	}
+}
+
+func mustFit(t *testing.T, report Report, keeps int) {
+	t.Helper()
+	before := len(report.Checks)
+	encoded, err := report.JSON()
+	if err != nil || len(encoded) >= 4096 {
+		t.Fatalf("%d bytes, %v", len(encoded), err)
+	}
+	var back Report
+	if err := json.Unmarshal(encoded, &back); err != nil {
+		t.Fatal(err)
+	}
+	if back.Result != report.Result || len(back.Checks)+back.ChecksOmitted != before || len(back.Checks) < keeps {
+		t.Errorf("%d checks and %d omitted: %s", len(back.Checks), back.ChecksOmitted, encoded)
+	}
+	if strings.ContainsRune(string(encoded), '\uFFFD') {
+		t.Error("a text is cut within a character")
+	}
+	if report.Result == ResultBroken && len(back.Checks) > 0 && back.Checks[0].Passed {
+		t.Error("the failed check is gone before the passed ones")
+	}
+	if len(report.Checks) != before || report.Checks[0].Happened == "" {
+		t.Error("the report itself was changed")
 	}
 }
 

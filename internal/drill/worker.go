@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -116,7 +116,7 @@ func (w *worker) insert(ctx context.Context, statement, id string) (outcome, err
 // refusal recognises a table that takes no record of a drill.
 func (r *run) refusal(err error) error {
 	var server *pgconn.PgError
-	if errors.As(err, &server) && len(server.Code) == 5 && strings.Contains("22 23 P0", server.Code[:2]) {
+	if errors.As(err, &server) && len(server.Code) == 5 && slices.Contains([]string{"22", "23", "P0"}, server.Code[:2]) {
 		refused := hinder(ReasonInsertRefused, "%s refuses the drill's record: %s", r.table.name, database.Classify(err).Message)
 		refused.cause = err
 		return refused

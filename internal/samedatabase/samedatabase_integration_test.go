@@ -179,8 +179,8 @@ func TestReadOnlyTransactionsOfTheHandlers(t *testing.T) {
 func TestPoolerWithOneServerConnectionForBothIsAnErrorInTime(t *testing.T) {
 	s := postgres.Shared(t)
 	name := nameOf(t, s.NewDatabase(t))
-	url := pgbouncer.Run(t, s, pgbouncer.Options{Mode: pgbouncer.Transaction, PoolSize: 1}).URL(name)
-	inbox, handler := connect(t, url), connect(t, url)
+	small := pgbouncer.Run(t, s, pgbouncer.Options{Mode: pgbouncer.Transaction, PoolSize: 1})
+	inbox, handler := connect(t, small.URL(name)), connect(t, small.URL(name))
 	started := time.Now()
 	_, err := samedatabase.Compare(t.Context(), inbox, handler, "public", "messenger_inbox")
 	if err == nil || !strings.Contains(err.Error(), "two server connections") {
