@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"time"
 
 	"github.com/messaginginbox/operator/internal/assessment"
 	"github.com/messaginginbox/operator/internal/inspection"
@@ -22,7 +23,13 @@ func (r *Reconciler) reconcilePromises(ctx context.Context, s *scope) {
 	s.set(assessment.TransactionShared(spec, s.handlers), assessment.BusinessKeysEnforced(spec, keys))
 }
 
+// handlersTimeLimit bounds the look through all connections of the handlers: what a
+// silent one takes is missing to the phases after it.
+const handlersTimeLimit = 30 * time.Second
+
 func (r *Reconciler) compareHandlers(ctx context.Context, s *scope) []assessment.HandlerFacts {
+	ctx, cancel := context.WithTimeout(ctx, handlersTimeLimit)
+	defer cancel()
 	references := s.inbox.Spec.Database.HandlerURLSecretRefs
 	facts := make([]assessment.HandlerFacts, 0, len(references))
 	for _, reference := range references {

@@ -183,7 +183,7 @@ func (r *Report) conclude(err error) {
 	case len(failed) > 0:
 		r.Result, r.Reason = ResultBroken, failed[0].Reason
 		_, _ = fmt.Fprintf(&first, "%d of %d checks failed; %s on the %s connection: expected %s; %s.", // a Builder never fails to write
-			len(failed), len(r.Checks), failed[0].Name, failed[0].Connection, failed[0].Expected, failed[0].Happened)
+			len(failed), len(r.Checks), failed[0].Name, failed[0].Connection, failed[0].Expected, strings.TrimSuffix(failed[0].Happened, "."))
 		if err != nil {
 			_, _ = fmt.Fprintf(&first, " The drill did not get to its end: %s.", describe(err))
 		}
