@@ -74,6 +74,9 @@ func (d *drilled) check(ctx context.Context, name, expected string, try func(con
 	case err == nil:
 		result.Passed = true
 	case errors.As(err, &broken):
+		if lost := d.run.stillAlone(ctx); lost != nil {
+			return false, lost
+		}
 		result.Happened, result.Reason = broken.happened, broken.reason
 	default:
 		return false, err

@@ -60,6 +60,7 @@ func Run(ctx context.Context, o Options) Report {
 	defer cancel()
 	r.report.conclude(r.run(bounded))
 	r.report.DurationSeconds = time.Since(started).Seconds()
+	r.report.round()
 	return r.report
 }
 

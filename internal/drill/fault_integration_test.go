@@ -149,6 +149,34 @@ func TestOnlyOneOfManyDrillsAtOnceRuns(t *testing.T) {
 	wantNothingLeft(t, inbox)
 }
 
+// Without its lock a drill may meet another one at its records, and must not take that for
+// a broken contract.
+func TestDrillThatLosesItsLockIsNotTried(t *testing.T) {
+	inbox := newInbox(t, table)
+	admin := connect(t, inbox)
+	for range 5 {
+		reports := make(chan drill.Report, 1)
+		go func() { reports <- run(t, inbox) }()
+		eventually(t, "the drill's lock is taken, and its session ended", func() bool {
+			tag, err := admin.Exec(t.Context(), `WITH holder AS MATERIALIZED (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = x'6472696c'::int
+				AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) SELECT pg_terminate_backend(pid) FROM holder`)
+			if err != nil {
+				t.Error(err)
+			}
+			return err != nil || tag.RowsAffected() == 1
+		})
+		rival := run(t, inbox)
+		if report := <-reports; report.Result == drill.ResultBroken {
+			t.Errorf("the report is %+v", report)
+		}
+		if rival.Result == drill.ResultBroken {
+			t.Errorf("the rival's report is %+v", rival)
+		}
+		wantResult(t, run(t, inbox), drill.ResultProven, drill.ReasonProven)
+		wantNothingLeft(t, inbox)
+	}
+}
+
 func TestServerThatRestartsInTheMiddleOfADrill(t *testing.T) {
 	s := postgres.Run(t, postgres.Options{})
 	inbox := s.URL("postgres")

@@ -48,6 +48,15 @@ func takeLock(ctx context.Context, holder *pgx.Conn, t table) (pgx.Tx, error) {
 	return tx, nil
 }
 
+// stillAlone fails when the session with the drill's lock was lost: then another drill may
+// have been at the same records, and what was seen says nothing of the contract.
+func (r *run) stillAlone(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	_, err := r.guard.Exec(ctx, `SELECT 1`)
+	return err
+}
+
 // cleanUp deletes the records of drills, and returns how many there were. It waits for the
 // transactions that could still commit one.
 func (r *run) cleanUp(ctx context.Context) (removed int64, err error) {

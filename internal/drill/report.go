@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -161,6 +162,17 @@ func dropLastCheck(r *Report) bool {
 	r.Checks = r.Checks[:len(r.Checks)-1]
 	r.ChecksOmitted++
 	return true
+}
+
+// round to microseconds: more digits say nothing, and take room in the termination message.
+func (r *Report) round() {
+	numbers := []*float64{&r.LockWaitSeconds, &r.DurationSeconds}
+	for i := range r.Checks {
+		numbers = append(numbers, &r.Checks[i].Seconds)
+	}
+	for _, number := range numbers {
+		*number = math.Round(*number*1e6) / 1e6
+	}
 }
 
 func (r *Report) note(format string, arguments ...any) {
