@@ -133,3 +133,27 @@ func TestDrillThatIsTerminatedStopsAndLeavesNothing(t *testing.T) {
 		t.Errorf("exit code %d, %s: %s", ended.code, report.Reason, ended.stdout)
 	}
 }
+
+func TestCheckWithADatabaseLooksForTheBusinessKeys(t *testing.T) {
+	manifest := filepath.Join(t.TempDir(), "inbox.yaml")
+	content := `{apiVersion: messaginginbox.dev/v1alpha1, kind: MessagingInbox, metadata: {name: orders}, spec: {database: {urlSecretRef: {name: database}},
+		transports: [{name: orders, type: amqp}], businessKeys: [{table: payments, columns: [attempt]}]}}`
+	if err := os.WriteFile(manifest, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		statement string
+		code      int
+		says      string
+	}{
+		"one that no index enforces": {`CREATE TABLE payments (attempt text NOT NULL)`, 1, `CREATE UNIQUE INDEX CONCURRENTLY ON "public"."payments" ("attempt")`},
+		"one that is enforced":       {`CREATE TABLE payments (attempt text PRIMARY KEY)`, 0, "KeysEnforced"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ended := finish(t, command(drilledDatabase(t, drilledTable, test.statement), "check", "-f", manifest), nil)
+			if ended.code != test.code || !strings.Contains(ended.stdout, test.says) {
+				t.Errorf("exit code %d, want %d and %q: %s%s", ended.code, test.code, test.says, ended.stdout, ended.stderr)
+			}
+		})
+	}
+}
