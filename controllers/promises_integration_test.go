@@ -19,13 +19,13 @@ func TestHandlersThatCommitElsewhereAreNamedUntilTheirSecretIsCorrected(t *testi
 	server := postgres.Shared(t)
 	namespace, own, other := managed(t), server.NewDatabase(t), server.NewDatabase(t)
 	pooler := pgbouncer.Run(t, server, pgbouncer.Options{Mode: pgbouncer.Transaction})
-	putSecret(t, namespace, "database", "url", own)
+	putSecret(t, namespace, "url", own)
 	inbox := orders(t, namespace, withHandlers)
 	apply(t, inbox)
 
 	broken := await(t, inbox, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound)
 	mustSay(t, broken, v1alpha1.ConditionTransactionShared, "handlerURLSecretRefs[0]", "Secret handler does not exist")
-	putSecret(t, namespace, "handler", "url", own)
+	putSecretValues(t, namespace, "handler", map[string]string{"url": own})
 	broken = await(t, inbox, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSecretKeyMissing)
 	mustSay(t, broken, v1alpha1.ConditionTransactionShared, "handlerURLSecretRefs[1]", `"pooled"`)
 	secret := func(direct, pooled string) {
@@ -48,7 +48,7 @@ func TestHandlersThatCommitElsewhereAreNamedUntilTheirSecretIsCorrected(t *testi
 func TestABusinessKeyWithoutAnIndexIsNamedWithTheStatementThatAddsIt(t *testing.T) {
 	namespace, target := managed(t), postgres.Shared(t).NewDatabase(t)
 	execute(t, target, "CREATE TABLE payments (attempt text NOT NULL)")
-	putSecret(t, namespace, "database", "url", target)
+	putSecret(t, namespace, "url", target)
 	inbox := orders(t, namespace, "businessKeys: [{table: payments, columns: [attempt]}]")
 	apply(t, inbox)
 
@@ -60,7 +60,7 @@ func TestABusinessKeyWithoutAnIndexIsNamedWithTheStatementThatAddsIt(t *testing.
 
 func TestFullCoverageCountsOnDemandOnly(t *testing.T) {
 	namespace := managed(t)
-	putSecret(t, namespace, "database", "url", postgres.Shared(t).NewDatabase(t))
+	putSecret(t, namespace, "url", postgres.Shared(t).NewDatabase(t))
 	inbox := orders(t, namespace, "transports: [{name: orders, type: amqp}, {name: reports, type: amqp, batchHandlers: true}]")
 	apply(t, inbox)
 	mustSay(t, awaitReady(t, inbox), v1alpha1.ConditionReady, "Not protected by the inbox: reports")

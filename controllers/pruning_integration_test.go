@@ -38,7 +38,7 @@ type stepped struct {
 func newStepped(t *testing.T, spec string) *stepped {
 	t.Helper()
 	namespace := newNamespace(t)
-	putSecret(t, namespace, "database", "url", postgres.Shared(t).NewDatabase(t))
+	putSecret(t, namespace, "url", postgres.Shared(t).NewDatabase(t))
 	s := &stepped{inbox: orders(t, namespace, spec), events: events.NewFakeRecorder(100)}
 	apply(t, s.inbox)
 	// The tenth second of a minute: no tick is at hand unless the test moves on to it.
@@ -171,6 +171,9 @@ func TestOneJobATickAndItsReportInTheStatus(t *testing.T) {
 	}
 	if len(s.jobs(t)) != 1 {
 		t.Error("a second Job was created for the same tick")
+	}
+	if first := s.inbox.Status.Conditions[0]; first.Type != v1alpha1.ConditionReady {
+		t.Errorf("the first condition is %s, and a person reads Ready first", first.Type)
 	}
 }
 
