@@ -16,6 +16,7 @@ import (
 	"github.com/messaginginbox/operator/api/v1alpha1"
 	"github.com/messaginginbox/operator/internal/assessment"
 	"github.com/messaginginbox/operator/internal/database"
+	"github.com/messaginginbox/operator/internal/dbschema"
 	"github.com/messaginginbox/operator/internal/inspection"
 	"github.com/messaginginbox/operator/internal/tablestats"
 )
@@ -93,7 +94,7 @@ func (r *Reconciler) secretValue(ctx context.Context, namespace string, referenc
 }
 
 func classified(err error) *database.Failure {
-	failure := database.Classify(err)
+	failure := dbschema.Classify(err)
 	return &failure
 }
 

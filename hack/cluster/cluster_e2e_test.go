@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -85,7 +86,7 @@ func (c *cluster) kubectl(arguments ...string) string {
 	return output
 }
 
-// processes gives the components' process ids by name, and the first process under "first".
+// processes gives the components' process ids by name, and the first process under "node".
 func (c *cluster) processes() map[string]int {
 	c.t.Helper()
 	stdout, _ := c.run("status")
@@ -100,11 +101,7 @@ func (c *cluster) processes() map[string]int {
 			if err != nil {
 				c.t.Fatalf("status line %q: %v", line, err)
 			}
-			name := fields[0]
-			if i > 1 {
-				name = "first"
-			}
-			found[name] = pid
+			found[fields[0]] = pid
 		}
 	}
 	return found
@@ -141,7 +138,7 @@ func (c *cluster) runWorkload() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello from the machine") })}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello from the machine") })}
 	go func() { _ = server.Serve(listener) }()
 	defer func() { _ = server.Close() }()
 
@@ -170,6 +167,28 @@ func (c *cluster) checkReport() {
 	}
 }
 
+func TestTwoClustersAtOnceHaveSubnetsOfTheirOwn(t *testing.T) {
+	clusters := []*cluster{newCluster(t), newCluster(t)}
+	var group sync.WaitGroup
+	for _, c := range clusters {
+		t.Cleanup(func() { c.run("down") })
+		group.Go(func() {
+			if _, stderr, err := c.try("up"); err != nil {
+				t.Errorf("up: %v\n%s", err, stderr)
+			}
+		})
+	}
+	group.Wait()
+	first, _ := clusters[0].run("gateway")
+	second, _ := clusters[1].run("gateway")
+	if first == second {
+		t.Errorf("both clusters have the gateway %s", first)
+	}
+	clusters[0].run("down")
+	clusters[1].runWorkload()
+	clusters[1].checkReport()
+}
+
 func TestUpTwiceKeepsTheClusterAndDownTwiceIsNoError(t *testing.T) {
 	c := newCluster(t)
 	c.up()
@@ -192,7 +211,7 @@ func TestUpTwiceKeepsTheClusterAndDownTwiceIsNoError(t *testing.T) {
 }
 
 func TestTheNodeEndsAsAWholeAndComesUpAgain(t *testing.T) {
-	for _, victim := range []string{"first", "etcd", "kubelet"} {
+	for _, victim := range []string{"node", "etcd", "kubelet"} {
 		t.Run("after kill -9 of "+victim, func(t *testing.T) {
 			c := newCluster(t)
 			c.up()
@@ -247,14 +266,14 @@ func TestAComponentThatCannotStartIsNamedWithItsLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, entry := range entries {
-		if err := os.Symlink(filepath.Join(built, entry.Name()), filepath.Join(broken, entry.Name())); err != nil {
+		if err = os.Symlink(filepath.Join(built, entry.Name()), filepath.Join(broken, entry.Name())); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Remove(filepath.Join(broken, "etcd")); err != nil {
+	if err = os.Remove(filepath.Join(broken, "etcd")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(broken, "etcd"), []byte("#!/bin/sh\necho no space left\nexit 3\n"), 0o755); err != nil {
+	if err = os.WriteFile(filepath.Join(broken, "etcd"), []byte("#!/bin/sh\necho no space left\nexit 3\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.run("down") })

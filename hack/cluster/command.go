@@ -6,10 +6,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/messaginginbox/operator/hack/cluster/binaries"
 	"github.com/messaginginbox/operator/hack/cluster/node"
 	"github.com/messaginginbox/operator/hack/cluster/progress"
-	"github.com/spf13/cobra"
 )
 
 // defaultPatience leaves room for a slow machine; a warm one needs about a tenth of it.
@@ -156,13 +157,13 @@ func newStatus(o *options) *cobra.Command {
 			}
 			out := cmd.OutOrStdout()
 			state := cluster.State
-			if _, err := fmt.Fprintf(out, "up since process %d\nstate       %s\nkubeconfig  %s\nkubectl     %s\nnode        %s\ngateway     %s\npods        %s\n",
-				state.First.PID, cluster.Layout.Dir, cluster.Layout.Kubeconfig(), filepath.Join(state.Programs.Binaries, "kubectl"),
+			if _, err = fmt.Fprintf(out, "state       %s\nkubeconfig  %s\nkubectl     %s\naddress     %s\ngateway     %s\npods        %s\n",
+				cluster.Layout.Dir, cluster.Layout.Kubeconfig(), filepath.Join(state.Programs.Binaries, "kubectl"),
 				state.Network.Node(), state.Network.Machine(), state.Network.Subnet); err != nil {
 				return err
 			}
 			for _, part := range parts {
-				if _, err := fmt.Fprintf(out, "%-24s process %-8d %s\n", part.Name, part.PID, cluster.Layout.Log(part.Name)); err != nil {
+				if _, err = fmt.Fprintf(out, "%-24s process %-8d %s\n", part.Name, part.PID, cluster.Layout.Log(part.Name)); err != nil {
 					return err
 				}
 			}

@@ -7,12 +7,13 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/messaginginbox/operator/hack/cluster/binaries"
 	"github.com/messaginginbox/operator/hack/cluster/elevate"
 	"github.com/messaginginbox/operator/hack/cluster/image"
 	"github.com/messaginginbox/operator/hack/cluster/node"
 	"github.com/messaginginbox/operator/hack/cluster/progress"
-	"github.com/spf13/cobra"
 )
 
 func newUp(o *options) *cobra.Command {
@@ -31,6 +32,10 @@ func newUp(o *options) *cobra.Command {
 				return err
 			}
 			if !elevate.Root() {
+				// What is above the state directory stays the user's own.
+				if err = os.MkdirAll(filepath.Dir(o.directory), 0o755); err != nil {
+					return fmt.Errorf("make the folder of the state directory: %w", err)
+				}
 				return elevate.Run(cmd.Context(), []string{"up", "--dir", o.directory, "--binaries", programs.Binaries, "--timeout", patience.String()})
 			}
 			started := time.Now()

@@ -19,8 +19,8 @@ func TestFactsOfAPrimaryAndItsReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := replica.Stop(); err != nil {
-			t.Error(err)
+		if stopErr := replica.Stop(); stopErr != nil {
+			t.Error(stopErr)
 		}
 	})
 	primary, err := database.ReadFacts(t.Context(), connect(t, parse(t, s.URL("postgres")), database.Limits{}))
@@ -33,8 +33,8 @@ func TestFactsOfAPrimaryAndItsReplica(t *testing.T) {
 	if difference := time.Since(primary.Now); difference.Abs() > time.Minute || primary.Now.Location() != time.UTC {
 		t.Errorf("the server's clock shows %s", primary.Now)
 	}
-	if err := primary.Check(); err != nil {
-		t.Error(err)
+	if refusal := primary.Check(); refusal != nil {
+		t.Error(refusal)
 	}
 
 	standby := connect(t, parse(t, replica.URL("postgres")), database.Limits{})

@@ -19,7 +19,7 @@ func (e *URLError) Error() string { return e.Message }
 
 func invalid(message string) *URLError { return &URLError{Reason: ReasonInvalidURL, Message: message} }
 
-const example = "postgresql://user:password@host:5432/database"
+const example = "postgresql://user:password@host:5432/database" // #nosec G101 -- an example
 
 // encodeHint is for URLs whose parts cannot be told apart with certainty.
 const encodeHint = "the URL is ambiguous: in a user name, password or option write @ as %40, / as %2F, ? as %3F, # as %23 and % as %25"

@@ -42,19 +42,22 @@ func startPgBouncer(t *testing.T, s *postgres.Server) string {
 		t.Fatal(err)
 	}
 	files := map[string]string{
-		"users.txt": fmt.Sprintf("\"postgres\" \"%s\"\n", s.Password()),
+		"users.txt": `"postgres" "` + s.Password() + "\"\n",
 		"pgbouncer.ini": fmt.Sprintf("[databases]\n* = host=%s port=%d\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %s\nunix_socket_dir =\n"+
 			"auth_type = scram-sha-256\nauth_file = %s/users.txt\npool_mode = transaction\ndefault_pool_size = 1\n", s.Host(), s.Port(), port, dir),
 	}
 	command := exec.CommandContext(context.Background(), binary, filepath.Join(dir, "pgbouncer.ini")) // #nosec G204 -- a test
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	paths := []string{dir}
 	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		paths = append(paths, path)
 	}
 	if os.Geteuid() == 0 {
-		command.SysProcAttr.Credential = giveAway(t, dir)
+		command.SysProcAttr.Credential = giveAway(t, paths)
 	}
 	var log strings.Builder
 	command.Stdout, command.Stderr = &log, &log
@@ -75,8 +78,8 @@ func startPgBouncer(t *testing.T, s *postgres.Server) string {
 	return address
 }
 
-// giveAway gives a directory to the user nobody: PgBouncer refuses to run as root.
-func giveAway(t *testing.T, dir string) *syscall.Credential {
+// giveAway gives files to the user nobody: PgBouncer refuses to run as root.
+func giveAway(t *testing.T, paths []string) *syscall.Credential {
 	t.Helper()
 	nobody, err := user.Lookup("nobody")
 	if err != nil {
@@ -84,16 +87,15 @@ func giveAway(t *testing.T, dir string) *syscall.Credential {
 	}
 	uid, uidErr := strconv.ParseUint(nobody.Uid, 10, 32)
 	gid, gidErr := strconv.ParseUint(nobody.Gid, 10, 32)
-	if err := errors.Join(uidErr, gidErr); err != nil {
+	errs := []error{uidErr, gidErr}
+	credential := &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	for _, path := range paths {
+		errs = append(errs, os.Chown(path, int(credential.Uid), int(credential.Gid)))
+	}
+	if err = errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	err = filepath.Walk(dir, func(path string, _ os.FileInfo, err error) error {
-		return errors.Join(err, os.Chown(path, int(uid), int(gid)))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return credential
 }
 
 func TestThroughPgBouncerInTransactionMode(t *testing.T) {

@@ -82,7 +82,7 @@ func TestABuildRecoversFromATerminatedSession(t *testing.T) {
 }
 
 func TestABuildRecoversFromItsTimeout(t *testing.T) {
-	b := startBuild(t, newDatabase(t, symfonyTable), ApplyOptions{BuildTimeout: time.Second})
+	b := startBuild(t, newDatabase(t, symfonyTable), ApplyOptions{BuildTimeout: 5 * time.Second})
 	assertCode(t, <-b.done, queryCanceled)
 	b.recovers()
 }
@@ -186,6 +186,57 @@ func TestAnIndexThatBecameValidIsNotDropped(t *testing.T) {
 	drop := Step{Kind: DropInvalidIndex, SQL: "DROP INDEX CONCURRENTLY public.messenger_inbox_processed_at_idx", Concurrent: true, index: "messenger_inbox_processed_at_idx"}
 	if err := applyConcurrently(t.Context(), db.Conn, defaultContract, drop, ApplyOptions{}.withDefaults()); err != nil {
 		t.Fatal(err)
+	}
+	assertReasons(t, db.compare(defaultContract))
+}
+
+func TestABuildOnAnotherTableIsNotTakenForOne(t *testing.T) {
+	db := newDatabase(t, symfonyTable, "CREATE INDEX messenger_inbox_processed_at_idx ON messenger_inbox (processed_at)",
+		"UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'messenger_inbox_processed_at_idx'::regclass", "CREATE TABLE other (a int)")
+	watcher := connectAs(t, db, "bystander")
+	writer := connect(t, db.url)
+	if _, err := writer.Exec(t.Context(), "BEGIN; INSERT INTO other VALUES (1)"); err != nil {
+		t.Fatal(err)
+	}
+	builder := connect(t, db.url)
+	done := make(chan error, 1)
+	go func() {
+		_, err := builder.Exec(t.Context(), "CREATE INDEX CONCURRENTLY ON other (a)")
+		done <- err
+	}()
+	db.eventually("the other build waits", "SELECT EXISTS (SELECT FROM pg_stat_progress_create_index WHERE phase LIKE 'waiting for writers%' AND datname = current_database())")
+	assertSteps(t, watcher.compare(defaultContract), DropInvalidIndex, CreateTimestampIndex)
+	if progress, err := IndexBuildProgress(t.Context(), watcher, defaultContract); err != nil || progress != nil {
+		t.Errorf("progress is %+v, %v", progress, err)
+	}
+	if _, err := writer.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestApplySeesAnIndexThatAppearsMeanwhile(t *testing.T) {
+	db := newDatabase(t, symfonyTable)
+	digest := db.compare(defaultContract).Plan.Digest()
+	other := connect(t, db.url)
+	if _, err := other.Exec(t.Context(), "BEGIN; CREATE INDEX messenger_inbox_processed_at_idx ON messenger_inbox (processed_at)"); err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, db.url)
+	applied := make(chan error, 1)
+	go func() {
+		_, err := Apply(t.Context(), conn, defaultContract, digest, ApplyOptions{LockTimeout: time.Minute, StatementTimeout: time.Minute})
+		applied <- err
+	}()
+	db.eventually("Apply waits for the other session", "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pid = $1::int)", conn.PgConn().PID())
+	if _, err := other.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	var changed *PlanChangedError
+	if err := <-applied; !errors.As(err, &changed) {
+		t.Errorf("error is %v", err)
 	}
 	assertReasons(t, db.compare(defaultContract))
 }

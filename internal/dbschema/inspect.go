@@ -73,8 +73,9 @@ func wantsDuplicateCount(c Contract, o Observed) bool {
 func countDuplicates(ctx context.Context, q Querier, c Contract, limit time.Duration) (*DuplicateCount, error) {
 	count := &DuplicateCount{Limit: limit}
 	err := pgx.BeginFunc(ctx, q, func(tx pgx.Tx) error {
-		const bound = "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $1, true)"
-		if _, err := tx.Exec(ctx, bound, milliseconds(limit)); err != nil {
+		// A lock in the way is told from a table that is too large to count.
+		const bound = "SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true)"
+		if _, err := tx.Exec(ctx, bound, milliseconds(limit), milliseconds(min(limit, defaultLockTimeout))); err != nil {
 			return err
 		}
 		return tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*), coalesce(sum(n), 0)::bigint FROM ("+

@@ -52,7 +52,8 @@ SELECT json_build_object(
 			ELSE pg_catalog.pg_total_relation_size(l.relid) END)
 		FROM leaves l JOIN pg_catalog.pg_class c ON c.oid = l.relid WHERE c.relkind IN ('r', 'm')), 0)::bigint,
 	'estimatedRows', coalesce((
-		SELECT sum(greatest(c.reltuples, pg_catalog.pg_stat_get_live_tuples(c.oid), 0)) FROM leaves l JOIN pg_catalog.pg_class c ON c.oid = l.relid), 0)::bigint,
+		-- reltuples is as of the last vacuum; the counter follows each transaction, and is lost in a crash.
+		SELECT sum(coalesce(nullif(pg_catalog.pg_stat_get_live_tuples(c.oid), 0), greatest(c.reltuples, 0))) FROM leaves l JOIN pg_catalog.pg_class c ON c.oid = l.relid), 0)::bigint,
 	'columns', coalesce((
 		SELECT json_agg(json_build_object(
 			'name', a.attname,

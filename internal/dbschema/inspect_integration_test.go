@@ -47,6 +47,16 @@ func TestInspectDescribesATableOfDoctrine(t *testing.T) {
 	}
 }
 
+func TestEstimatedRowsFollowDeletionsBeforeAVacuum(t *testing.T) {
+	db := newDatabase(t, symfonyTable, "ALTER TABLE messenger_inbox SET (autovacuum_enabled = off)",
+		"INSERT INTO messenger_inbox SELECT 'orders', n::text, now() FROM generate_series(1, 1000) n",
+		"SELECT pg_stat_force_next_flush()", "ANALYZE messenger_inbox",
+		"DELETE FROM messenger_inbox WHERE message_id::int > 400", "SELECT pg_stat_force_next_flush()")
+	if o := db.inspect(defaultContract); o.EstimatedRows != 400 {
+		t.Errorf("%d rows, want 400", o.EstimatedRows)
+	}
+}
+
 func TestInspectLeavesTheStatisticsOfTheKeyAlone(t *testing.T) {
 	db := newDatabase(t, symfonyTable, "INSERT INTO messenger_inbox SELECT 'orders', n::text, now() FROM generate_series(1, 1000) n", "ANALYZE messenger_inbox")
 	for range 20 {
@@ -101,6 +111,7 @@ func TestFindingsOnRealTables(t *testing.T) {
 		steps      []StepKind
 		message    string // part of the first finding's
 	}{
+		{name: "no time zone named", contract: func(c *Contract) { c.TimeZone = "" }, reasons: []string{ReasonTableMissing}, steps: []StepKind{CreateTable, MarkTable, CreateTimestampIndex}},
 		{name: "nothing", reasons: []string{ReasonTableMissing}, steps: []StepKind{CreateTable, MarkTable, CreateTimestampIndex}},
 		{name: "no schema", contract: func(c *Contract) { c.Schema = "absent" }, reasons: []string{ReasonSchemaNotFound}, message: `Schema "absent"`},
 		{name: "Doctrine's table with an index", statements: []string{symfonyTable, timestampIndex}, met: true},
@@ -153,6 +164,10 @@ func TestFindingsOnRealTables(t *testing.T) {
 			met: true, reasons: []string{ReasonIndexNameTaken}, message: "another index of this table"},
 		{name: "unique index name taken", statements: []string{keyless, timestampIndex, "CREATE VIEW messenger_inbox_transport_message_id_key AS SELECT 1"},
 			reasons: []string{ReasonUniqueKeyMissing, ReasonIndexNameTaken}},
+		{name: "index named like the table", contract: func(c *Contract) { c.TimestampIndex = c.Table }, reasons: []string{ReasonTableMissing, ReasonIndexNameTaken}, steps: []StepKind{CreateTable, MarkTable}},
+		{name: "index name taken by an expression", statements: []string{symfonyTable, "CREATE INDEX messenger_inbox_processed_at_idx ON messenger_inbox (lower(message_id))"},
+			met: true, reasons: []string{ReasonIndexNameTaken}, message: "another index of this table, on (an expression)"},
+		{name: "an index of two columns", statements: []string{symfonyTable, "CREATE INDEX ON messenger_inbox (processed_at, transport)"}, met: true},
 		{name: "partial timestamp index", statements: []string{symfonyTable, "CREATE INDEX p ON messenger_inbox (processed_at) WHERE transport = 'x'"}, met: true, reasons: []string{ReasonTimestampIndexMissing}, steps: []StepKind{CreateTimestampIndex}},
 		{name: "unknown zone of a naive column", statements: []string{symfonyTable, timestampIndex}, contract: func(c *Contract) { c.TimeZone = "Europe/Pariss" }, reasons: []string{ReasonInvalidTimeZone}, message: "Europe/Pariss"},
 		{name: "unknown zone of a column with zone", statements: []string{keyless, "ALTER TABLE messenger_inbox ADD PRIMARY KEY (transport, message_id)", timestampIndex}, contract: func(c *Contract) { c.TimeZone = "Europe/Pariss" }, met: true},
@@ -184,16 +199,16 @@ func TestFindingsOnRealTables(t *testing.T) {
 }
 
 func TestDuplicatesThatTakeTooLongToCountAreUnknown(t *testing.T) {
-	db := newDatabase(t, "CREATE TABLE messenger_inbox AS SELECT 'orders' AS transport, n::text AS message_id, now() AS processed_at FROM generate_series(1, 200000) n",
+	db := newDatabase(t, "CREATE TABLE messenger_inbox AS SELECT 'orders' AS transport, n::text AS message_id, now() AS processed_at FROM generate_series(1, 500000) n",
 		"ALTER TABLE messenger_inbox ALTER transport SET NOT NULL, ALTER message_id SET NOT NULL")
-	o, err := inspect(t.Context(), db, defaultContract, time.Millisecond)
+	o, err := inspect(t.Context(), db, defaultContract, 20*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
 	verdict := Compare(defaultContract, o)
 	assertReasons(t, verdict, ReasonUniqueKeyMissing, ReasonColumnNullable, ReasonTimestampIndexMissing)
 	assertSteps(t, verdict)
-	if !strings.Contains(verdict.Findings[0].Message, "more records than could be compared in 1ms") {
+	if !strings.Contains(verdict.Findings[0].Message, "more records than could be compared in 20ms") {
 		t.Error(verdict.Findings[0].Message)
 	}
 }

@@ -72,6 +72,6 @@ func failureOf(err error) *database.Failure {
 	if err == nil {
 		return nil
 	}
-	failure := database.Classify(err)
+	failure := dbschema.Classify(err)
 	return &failure
 }

@@ -61,8 +61,8 @@ func findBinaries() (string, error) {
 	newest, directory := 0.0, ""
 	for _, candidate := range candidates {
 		bin := filepath.Dir(candidate)
-		version, err := strconv.ParseFloat(filepath.Base(filepath.Dir(bin)), 64)
-		if err == nil && version > newest {
+		version, notANumber := strconv.ParseFloat(filepath.Base(filepath.Dir(bin)), 64)
+		if notANumber == nil && version > newest {
 			newest, directory = version, bin
 		}
 	}

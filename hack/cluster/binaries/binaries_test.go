@@ -35,9 +35,9 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-func key(t *testing.T, source, goos, goarch string, set []Binary) string {
+func key(t *testing.T, source, goarch string, set []Binary) string {
 	t.Helper()
-	got, err := cacheKey(source, goos, goarch, set)
+	got, err := cacheKey(source, "linux", goarch, set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,19 +46,19 @@ func key(t *testing.T, source, goos, goarch string, set []Binary) string {
 
 func TestKeyChangesWithEverythingThatChangesAProgram(t *testing.T) {
 	source := writeSource(t)
-	before := key(t, source, "linux", "amd64", All())
-	if again := key(t, source, "linux", "amd64", All()); again != before {
+	before := key(t, source, "amd64", All())
+	if again := key(t, source, "amd64", All()); again != before {
 		t.Errorf("the same source gives %s, then %s", before, again)
 	}
 	flags := All()
 	flags[0].LDFlags += " -X a=b"
 	seen := map[string]string{
-		before: "the same", key(t, source, "linux", "arm64", All()): "another architecture",
-		key(t, source, "linux", "amd64", flags): "another flag",
+		before: "the same", key(t, source, "arm64", All()): "another architecture",
+		key(t, source, "amd64", flags): "another flag",
 	}
 	for _, file := range keyFiles {
 		write(t, filepath.Join(source, file), "changed "+file)
-		seen[key(t, source, "linux", "amd64", All())] = file
+		seen[key(t, source, "amd64", All())] = file
 	}
 	if want := 3 + len(keyFiles); len(seen) != want {
 		t.Errorf("%d different keys, want %d: %v", len(seen), want, seen)

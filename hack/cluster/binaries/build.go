@@ -11,8 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/messaginginbox/operator/hack/cluster/progress"
 	"golang.org/x/sys/unix"
+
+	"github.com/messaginginbox/operator/hack/cluster/progress"
 )
 
 // Ensure builds what is missing of the set into directory. A second one that runs at the same time waits for the first.
@@ -21,10 +22,10 @@ func Ensure(ctx context.Context, source, directory string, set []Binary, show *p
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	if _, err := exec.LookPath("go"); err != nil {
+	if _, err = exec.LookPath("go"); err != nil {
 		return errors.New("go is not on PATH, and the cluster's programs are not built yet: install Go, see https://go.dev/doc/install")
 	}
-	if err := os.MkdirAll(directory, 0o755); err != nil {
+	if err = os.MkdirAll(directory, 0o755); err != nil {
 		return fmt.Errorf("make the folder of the cluster's programs: %w", err)
 	}
 	unlock, err := lock(directory, show)

@@ -66,13 +66,17 @@ func passOnControllers(folder string) error {
 	if err != nil {
 		return fmt.Errorf("read the controllers of %s: %w", folder, err)
 	}
+	var request []string
 	for _, controller := range strings.Fields(string(available)) {
-		if !slices.Contains(podControllers, controller) {
-			continue
+		if slices.Contains(podControllers, controller) {
+			request = append(request, "+"+controller)
 		}
-		if err := os.WriteFile(filepath.Join(folder, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
-			return fmt.Errorf("enable the cgroup controller %s below %s: %w", controller, folder, err)
-		}
+	}
+	if len(request) == 0 {
+		return nil // the version 2 part of a machine whose controllers are in version 1
+	}
+	if err = os.WriteFile(filepath.Join(folder, "cgroup.subtree_control"), []byte(strings.Join(request, " ")), 0o644); err != nil {
+		return fmt.Errorf("enable cgroup controllers below %s: %w", folder, err)
 	}
 	return nil
 }

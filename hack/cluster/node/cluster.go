@@ -11,6 +11,9 @@ import (
 	"github.com/messaginginbox/operator/hack/cluster/process"
 )
 
+// firstName is what the first process and its log are called.
+const firstName = "node"
+
 // FirstCommand is the name of the hidden command that RunFirst answers to.
 const FirstCommand = "first-process"
 
@@ -43,18 +46,18 @@ func Running(layout Layout) (*Cluster, error) {
 		return nil, err
 	}
 	if !alive || !layout.ready() {
-		return nil, fmt.Errorf("%w: it was started and has ended, see %s", ErrNotUp, layout.Log("node"))
+		return nil, fmt.Errorf("%w: it was started and has ended, see %s", ErrNotUp, layout.Log(firstName))
 	}
 	return &Cluster{Layout: layout, State: state}, nil
 }
 
-// Parts lists the node's components. All run, or the node ends as a whole.
+// Parts lists the node's first process and its components. All run, or the node ends as a whole.
 func (c *Cluster) Parts() ([]Part, error) {
 	children, err := process.Children(c.State.First.PID)
 	if err != nil {
 		return nil, err
 	}
-	var parts []Part
+	parts := []Part{{Name: firstName, PID: c.State.First.PID}}
 	for _, name := range Components() {
 		for _, pid := range children[name] {
 			parts = append(parts, Part{Name: name, PID: pid})

@@ -30,10 +30,10 @@ func writeCredentials(layout Layout, state *State, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(layout.pki("ca.crt"), authority.PEM(), 0o644); err != nil {
+	if err = os.WriteFile(layout.pki("ca.crt"), authority.PEM(), 0o644); err != nil {
 		return fmt.Errorf("write the authority's certificate: %w", err)
 	}
-	if err := writeServing(layout, state, authority); err != nil {
+	if err = writeServing(layout, state, authority); err != nil {
 		return err
 	}
 	pair, err := authority.Client("kube-apiserver-kubelet-client", "system:masters")
@@ -57,7 +57,7 @@ func writeServing(layout Layout, state *State, authority *certificate.Authority)
 	if err != nil {
 		return err
 	}
-	if err := writePair(layout, "kube-apiserver", server); err != nil {
+	if err = writePair(layout, "kube-apiserver", server); err != nil {
 		return err
 	}
 	kubelet, err := authority.Serving("system:node:"+Name, []string{Name}, []net.IP{loopback, node})
@@ -105,11 +105,15 @@ func writeKubeconfigs(layout Layout, state *State, authority *certificate.Author
 
 // giveToCaller lets the user behind sudo read the file.
 func giveToCaller(path string) error {
-	uid, err := strconv.Atoi(os.Getenv("SUDO_UID"))
-	if err != nil {
+	caller := os.Getenv("SUDO_UID")
+	if caller == "" {
 		return nil
 	}
-	if err := os.Chown(path, uid, -1); err != nil {
+	uid, err := strconv.Atoi(caller)
+	if err != nil {
+		return fmt.Errorf("SUDO_UID is not a user's number: %w", err)
+	}
+	if err = os.Chown(path, uid, -1); err != nil {
 		return fmt.Errorf("give %s to the calling user: %w", path, err)
 	}
 	return nil

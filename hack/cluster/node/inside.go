@@ -57,10 +57,10 @@ func runFirst(layout Layout, patience time.Duration, reports *json.Encoder) erro
 	if state == nil {
 		return fmt.Errorf("%s holds no cluster", layout.Dir)
 	}
-	if err := isolate(layout); err != nil {
+	if err = isolate(layout); err != nil {
 		return err
 	}
-	if err := setUpInside(state); err != nil {
+	if err = setUpInside(state); err != nil {
 		return err
 	}
 	listener, err := net.FileListener(os.NewFile(listenerDescriptor, "listener"))
@@ -75,10 +75,10 @@ func runFirst(layout Layout, patience time.Duration, reports *json.Encoder) erro
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(layout.readyFile(), nil, 0o644); err != nil {
+	if err = os.WriteFile(layout.readyFile(), nil, 0o644); err != nil {
 		return fmt.Errorf("note that the node is ready: %w", err)
 	}
-	if err := reports.Encode(report{Ready: true}); err != nil {
+	if err = reports.Encode(report{Ready: true}); err != nil {
 		return fmt.Errorf("report that the node is ready: %w", err)
 	}
 	err = <-s.ended
@@ -165,7 +165,7 @@ func readReports(reports io.Reader, step func(string)) error {
 	for {
 		var r report
 		if err := decoder.Decode(&r); err != nil {
-			return &componentError{component: "node", problem: "the node's first process ended without a report"}
+			return &componentError{component: firstName, problem: "the node's first process ended without a report"}
 		}
 		switch {
 		case r.Ready:
@@ -173,7 +173,7 @@ func readReports(reports io.Reader, step func(string)) error {
 		case r.Component != "":
 			return &componentError{component: r.Component, problem: r.Problem}
 		case r.Problem != "":
-			return &componentError{component: "node", problem: r.Problem}
+			return &componentError{component: firstName, problem: r.Problem}
 		default:
 			step(r.Step)
 		}

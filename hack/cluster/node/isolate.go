@@ -19,28 +19,34 @@ var fixedFolders = []struct{ path, inState string }{
 	{"/var/log/containers", "logs/containers"},
 }
 
+const settingsFolder = "/proc/sys/"
+
 // machineSettings are what a kubelet sets for the whole machine. The node gets files in their place.
 var machineSettings = []string{
 	"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
 	"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
 }
 
-// missingFolders lists which of the fixed folders this machine lacks.
-func missingFolders() ([]string, error) {
-	var missing []string
+// foldersToMake lists which of the fixed folders this machine lacks, or has only because of another node.
+func foldersToMake() ([]string, error) {
+	folders := []string{}
 	for _, folder := range fixedFolders {
 		_, err := os.Stat(folder.path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			missing = append(missing, folder.path)
-		case err != nil:
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("look at %s: %w", folder.path, err)
 		}
+		used, usedErr := mountedSomewhere(folder.path)
+		if usedErr != nil {
+			return nil, usedErr
+		}
+		if err != nil || used {
+			folders = append(folders, folder.path)
+		}
 	}
-	return missing, nil
+	return folders, nil
 }
 
-// removeFolders removes the mount points that were made, unless something uses them now.
+// removeFolders removes the mount points that were made, unless something is mounted there or in them now.
 func removeFolders(created []string) error {
 	for _, folder := range created {
 		used, err := mountedSomewhere(folder)
@@ -85,7 +91,7 @@ func isolate(layout Layout) error {
 
 func shieldSettings(layout Layout) error {
 	for _, setting := range machineSettings {
-		value, err := os.ReadFile(filepath.Join("/proc/sys", setting))
+		value, err := os.ReadFile(settingsFolder + setting)
 		if err != nil {
 			return fmt.Errorf("read the setting %s: %w", setting, err)
 		}
@@ -96,7 +102,7 @@ func shieldSettings(layout Layout) error {
 		if err := os.WriteFile(file, value, 0o644); err != nil {
 			return fmt.Errorf("shield the setting %s: %w", setting, err)
 		}
-		if err := bind(file, filepath.Join("/proc/sys", setting)); err != nil {
+		if err := bind(file, settingsFolder+setting); err != nil {
 			return err
 		}
 	}

@@ -58,5 +58,8 @@ func (l Layout) id() string {
 // linkName is the machine's end of the link to the node; the kernel allows 15 bytes.
 func (l Layout) linkName() string { return "inbox" + l.id() }
 
+// peerName is the link's other end before the node has it.
+func (l Layout) peerName() string { return l.linkName() + "n" }
+
 // cgroupName is the cgroup above all pods, in each hierarchy.
 func (l Layout) cgroupName() string { return "messaginginbox-" + l.id() }

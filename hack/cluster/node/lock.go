@@ -16,9 +16,14 @@ func (l Layout) lock() (unlock func(), err error) {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return nil, fmt.Errorf("make the folder of the state directory: %w", err)
 	}
-	file, err := os.Open(parent)
+	return lockFolder(parent)
+}
+
+// lockFolder waits for the lock on a folder; the kernel releases it when the process ends.
+func lockFolder(folder string) (unlock func(), err error) {
+	file, err := os.Open(folder)
 	if err != nil {
-		return nil, fmt.Errorf("lock the cluster: %w", err)
+		return nil, fmt.Errorf("lock %s: %w", folder, err)
 	}
 	for {
 		err = unix.Flock(int(file.Fd()), unix.LOCK_EX)
@@ -28,7 +33,7 @@ func (l Layout) lock() (unlock func(), err error) {
 	}
 	if err != nil {
 		_ = file.Close()
-		return nil, fmt.Errorf("lock %s: %w", parent, err)
+		return nil, fmt.Errorf("lock %s: %w", folder, err)
 	}
 	return func() { _ = file.Close() }, nil
 }

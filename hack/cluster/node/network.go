@@ -112,27 +112,53 @@ func parseHexadecimal(text string) ([4]byte, error) {
 	return address, nil
 }
 
-// connect makes the link between this machine and the network of the node's first process.
-func connect(layout Layout, state *State) error {
+// claim takes a free subnet for the cluster by giving this machine an address in
+// it, on a link whose other end the node gets later. Two clusters can't take the same.
+func claim(layout Layout, programs Programs) (Network, error) {
+	unlock, err := lockFolder("/run")
+	if err != nil {
+		return Network{}, err
+	}
+	defer unlock()
+	used, err := usedPrefixes()
+	if err != nil {
+		return Network{}, err
+	}
+	network, err := freeNetwork(used)
+	if err != nil {
+		return Network{}, err
+	}
 	link := layout.linkName()
+	return network, runIP(programs.IP,
+		[]string{"link", "add", link, "type", "veth", "peer", "name", layout.peerName()},
+		[]string{"address", "add", network.withLength(network.Machine()), "dev", link},
+	)
+}
+
+// connect moves the other end of the link into the network of the node's first process.
+func connect(layout Layout, state *State) error {
 	return runIP(state.Programs.IP,
-		[]string{"link", "add", link, "type", "veth", "peer", "name", "uplink", "netns", strconv.Itoa(state.First.PID)},
-		[]string{"address", "add", state.Network.withLength(state.Network.Machine()), "dev", link},
-		[]string{"link", "set", link, "up"},
+		[]string{"link", "set", layout.peerName(), "netns", strconv.Itoa(state.First.PID), "name", "uplink"},
+		[]string{"link", "set", layout.linkName(), "up"},
 	)
 }
 
 // disconnect removes this machine's end of the link. The kernel does it too when the node ends, a little later.
 func disconnect(layout Layout, state *State) error {
 	link := layout.linkName()
-	if _, err := net.InterfaceByName(link); err != nil {
+	if !linkExists(link) {
 		return nil
 	}
 	err := runIP(state.Programs.IP, []string{"link", "delete", link})
-	if _, gone := net.InterfaceByName(link); gone != nil {
-		return nil
+	if linkExists(link) {
+		return err
 	}
-	return err
+	return nil
+}
+
+func linkExists(name string) bool {
+	_, err := net.InterfaceByName(name)
+	return err == nil
 }
 
 // setUpInside makes the bridge of the pods in the node's own network, with the link to the machine on it.

@@ -12,10 +12,11 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/messaginginbox/operator/hack/cluster/image"
 	"github.com/messaginginbox/operator/hack/cluster/process"
 	"github.com/messaginginbox/operator/hack/cluster/progress"
-	"golang.org/x/sys/unix"
 )
 
 // logTail is how many of the last lines of a failed component's log an error shows.
@@ -34,15 +35,15 @@ func Up(ctx context.Context, layout Layout, programs Programs, patience time.Dur
 		return false, err
 	}
 	if state != nil {
-		alive, err := state.First.Alive()
-		if err != nil {
+		var alive bool
+		if alive, err = state.First.Alive(); err != nil {
 			return false, err
 		}
 		if alive && layout.ready() {
 			return true, nil
 		}
 		show.Step("removing what is left of a cluster that ended")
-		if err := remove(layout, state); err != nil {
+		if err = remove(layout, state); err != nil {
 			return false, err
 		}
 	}
@@ -70,6 +71,8 @@ func prepare(layout Layout, programs Programs) (*State, *os.File, error) {
 		return nil, nil, err
 	}
 	for _, write := range []func() error{
+		func() error { return layout.save(state) },
+		func() (err error) { state.Network, err = claim(layout, state.Programs); return err },
 		func() error { return layout.save(state) },
 		func() error { return writeCredentials(layout, state, time.Now()) },
 		func() error { return writeConfigurations(layout, state) },
@@ -110,17 +113,9 @@ func makeDirectories(layout Layout) error {
 	return nil
 }
 
-// choose takes what must be free on this machine: a subnet, a port, and the mount points that are missing.
+// choose takes what must be free on this machine: a port and the mount points that are missing. The subnet is claimed later.
 func choose(layout Layout, programs Programs) (*State, *os.File, error) {
-	used, err := usedPrefixes()
-	if err != nil {
-		return nil, nil, err
-	}
-	network, err := freeNetwork(used)
-	if err != nil {
-		return nil, nil, err
-	}
-	created, err := missingFolders()
+	created, err := foldersToMake()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -131,7 +126,7 @@ func choose(layout Layout, programs Programs) (*State, *os.File, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &State{Network: network, Port: port, Programs: programs, Created: created}, listener, nil
+	return &State{Port: port, Programs: programs, Created: created}, listener, nil
 }
 
 // listenOnLoopback opens a port that the kernel chooses and keeps it open, so that nobody else can take it.
@@ -180,10 +175,10 @@ func start(ctx context.Context, layout Layout, state *State, listener *os.File, 
 	if err != nil {
 		return err
 	}
-	if err := connect(layout, state); err != nil {
+	if err = connect(layout, state); err != nil {
 		return err
 	}
-	if _, err := goAhead.Write([]byte{1}); err != nil {
+	if _, err = goAhead.Write([]byte{1}); err != nil {
 		return fmt.Errorf("start the node: %w", err)
 	}
 	stopReading := context.AfterFunc(ctx, func() { _ = reports.SetReadDeadline(time.Now()) })
@@ -197,7 +192,7 @@ func start(ctx context.Context, layout Layout, state *State, listener *os.File, 
 
 // startFirst runs this very program again as the first process of new namespaces and notes who it is.
 func startFirst(layout Layout, state *State, patience time.Duration, inherited ...*os.File) error {
-	output, err := os.OpenFile(layout.Log("node"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	output, err := os.OpenFile(layout.Log(firstName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return fmt.Errorf("open the node's log: %w", err)
 	}
@@ -212,7 +207,7 @@ func startFirst(layout Layout, state *State, patience time.Duration, inherited .
 		Setsid:     true,
 		Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
 	}
-	if err := cmd.Start(); err != nil {
+	if err = cmd.Start(); err != nil {
 		return fmt.Errorf("start the node in namespaces of its own: %w (inside a container it must be privileged)", err)
 	}
 	if state.First, err = process.Of(cmd.Process.Pid); err != nil {

@@ -1,0 +1,381 @@
+//go:build integration
+
+package pruner
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// walks are the two ways through a table.
+var walks = []struct {
+	name    string
+	indexed bool
+}{{"with an index on the timestamp", true}, {"without one", false}}
+
+func TestExactlyTheExpiredRecordsGo(t *testing.T) {
+	for _, walk := range walks {
+		for _, columnType := range []string{"timestamptz", "timestamp(0) without time zone", "timestamp(6) without time zone"} {
+			t.Run(walk.name+", "+columnType, func(t *testing.T) {
+				i := newInbox(t, columnType)
+				if !walk.indexed {
+					i.exec("DROP INDEX messenger_inbox_processed_at_idx")
+				}
+				i.exec(`INSERT INTO messenger_inbox SELECT 'orders', 'expired ' || n, now() - interval '7 days 2 seconds' - n * interval '1 minute' FROM generate_series(0, 12344) n`)
+				i.exec(`INSERT INTO messenger_inbox SELECT 'orders', 'kept ' || n, now() - interval '6 days 23:59' + n * interval '1 minute' FROM generate_series(0, 3000) n`)
+				i.exec(`INSERT INTO messenger_inbox VALUES ('orders', 'kept for ever', 'infinity'), ('orders', 'kept too', '-infinity'), ('orders', 'kept as well', now() + interval '1 year')`)
+				i.expect(i.prune(i.options()), ResultDone, ReasonCompleted, 12345)
+				if expired, kept := i.number(`SELECT count(*) FROM messenger_inbox WHERE message_id LIKE 'expired%'`), i.count(); expired != 0 || kept != 3004 {
+					t.Errorf("%d expired records of %d are left, want 0 of 3004", expired, kept)
+				}
+				i.expect(i.prune(i.options()), ResultDone, ReasonCompleted, 0)
+			})
+		}
+	}
+}
+
+// boundaryCases place records around an exact cutoff: the session's clock cannot be set, so
+// the walk gets the cutoff that the clock would give.
+func TestRecordAtTheCutoffStays(t *testing.T) {
+	cases := []struct {
+		name, columnType, zone, cutoff string
+		expired, kept                  []string
+	}{
+		{"timestamp with time zone", "timestamptz", "UTC", "2026-07-01T10:00:00Z",
+			[]string{"2026-07-01 09:59:59+00", "2026-07-01 09:59:59.999999+00", "2026-07-01 11:59:59+02"},
+			[]string{"2026-07-01 10:00:00+00", "2026-07-01 10:00:01+00", "2026-07-01 12:00:00+02"}},
+		{"naive UTC", "timestamp(0)", "UTC", "2026-07-01T10:00:00Z",
+			[]string{"2026-07-01 09:59:59"}, []string{"2026-07-01 10:00:00", "2026-07-01 10:00:01"}},
+		{"naive in Berlin, summer", "timestamp(0)", "Europe/Berlin", "2026-07-01T10:00:00Z",
+			[]string{"2026-07-01 11:59:59"}, []string{"2026-07-01 12:00:00", "2026-07-01 12:00:01"}},
+		{"naive in Berlin, winter", "timestamp(0)", "Europe/Berlin", "2026-01-15T10:00:00Z",
+			[]string{"2026-01-15 10:59:59"}, []string{"2026-01-15 11:00:00", "2026-01-15 11:00:01"}},
+		// On 25 October the clock shows 02:00 to 03:00 twice: from 00:00 and from 01:00 UTC.
+		{"just before the repeated hour", "timestamp(0)", "Europe/Berlin", "2026-10-24T23:59:59Z",
+			[]string{"2026-10-25 01:59:58"}, []string{"2026-10-25 01:59:59", "2026-10-25 02:00:00", "2026-10-25 02:30:00"}},
+		{"in the first pass of the repeated hour", "timestamp(0)", "Europe/Berlin", "2026-10-25T00:30:17Z",
+			[]string{"2026-10-25 01:59:59"}, []string{"2026-10-25 02:00:00", "2026-10-25 02:10:00", "2026-10-25 02:30:16"}},
+		{"in the second pass of the repeated hour", "timestamp(0)", "Europe/Berlin", "2026-10-25T01:30:17Z",
+			[]string{"2026-10-25 01:59:59", "2026-10-25 02:00:00", "2026-10-25 02:30:16"}, []string{"2026-10-25 02:30:17", "2026-10-25 03:00:00"}},
+		{"after the skipped hour", "timestamp(0)", "Europe/Berlin", "2026-03-29T01:00:00Z",
+			[]string{"2026-03-29 01:59:59", "2026-03-29 02:59:59"}, []string{"2026-03-29 03:00:00"}},
+	}
+	for _, c := range cases {
+		for _, walk := range walks {
+			t.Run(c.name+" "+walk.name, func(t *testing.T) {
+				i := newInbox(t, c.columnType)
+				for n, at := range append(append([]string{}, c.expired...), c.kept...) {
+					i.exec(`INSERT INTO messenger_inbox VALUES ('orders', $1, '`+at+`')`, fmt.Sprint(n))
+				}
+				i.contract.TimeZone = c.zone
+				i.pruneBefore(c.cutoff, walk.indexed)
+				if left, kept := i.count(), i.number(`SELECT count(*) FROM messenger_inbox WHERE message_id::int >= $1`, len(c.expired)); left != int64(len(c.kept)) || kept != left {
+					t.Errorf("%d records are left, %d of those that must stay; want %d", left, kept, len(c.kept))
+				}
+			})
+		}
+	}
+}
+
+// pruneBefore visits the whole table with a given cutoff, in a session whose own time zone
+// must not matter.
+func (i *inbox) pruneBefore(cutoff string, ordered bool) {
+	i.t.Helper()
+	ctx := context.Background()
+	conn := i.connect(i.url)
+	if _, err := conn.Exec(ctx, "SET TimeZone = 'Pacific/Auckland'"); err != nil {
+		i.t.Fatal(err)
+	}
+	tab, err := preflight(ctx, conn, i.options())
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	tab.ordered = ordered
+	instant, err := time.Parse(time.RFC3339, cutoff)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	r := &run{options: i.options(), conn: conn, progress: func(Progress) {}, started: time.Now(),
+		session: &session{conn: conn, lockTimeout: time.Second, statementTimeout: 10 * time.Second}}
+	position := instant
+	if tab.zoneless {
+		if position, err = earliestReading(ctx, r.session, instant, tab.timeZone); err != nil {
+			i.t.Fatal(err)
+		}
+	}
+	w, err := r.newWalk(ctx, tab, cutoffAt(instant, position))
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	if err := r.walk(ctx, w); err != nil || r.report.Result != ResultDone {
+		i.t.Fatal(err, r.report)
+	}
+}
+
+func cutoffAt(instant, position time.Time) cutoff {
+	return cutoff{instant: instant, position: position}
+}
+
+func TestDefaultTimeZonesOfServerAndRoleDoNotMatter(t *testing.T) {
+	i := newInbox(t, "timestamp(0) without time zone")
+	i.contract.TimeZone = "Asia/Tokyo"
+	i.exec(`ALTER DATABASE ` + pgx.Identifier{i.conn.Config().Database}.Sanitize() + ` SET TimeZone = 'America/Los_Angeles'`)
+	i.exec(`INSERT INTO messenger_inbox VALUES ('orders', 'expired', (now() - interval '7 days 2 s') AT TIME ZONE 'Asia/Tokyo'), ('orders', 'kept', (now() - interval '6 days 23:59:30') AT TIME ZONE 'Asia/Tokyo')`)
+	r := i.prune(i.options())
+	i.expect(r, ResultDone, ReasonCompleted, 1)
+	if i.number(`SELECT count(*) FROM messenger_inbox WHERE message_id = 'kept'`) != 1 {
+		t.Error("the record inside the window is gone")
+	}
+	if age := time.Since(*r.OldestRemaining); age < week-time.Minute || age > week {
+		t.Errorf("oldest remaining record is %s old, want just under a week", age)
+	}
+}
+
+func TestDryRunCountsAndDeletesNothing(t *testing.T) {
+	for _, walk := range walks {
+		t.Run(walk.name, func(t *testing.T) {
+			i := newInbox(t, "timestamp(0) without time zone")
+			i.fill(20000, 0, 2*week)
+			i.exec(`INSERT INTO messenger_inbox SELECT 'orders', 'same ' || n, '2020-01-01' FROM generate_series(1, 777) n`)
+			if !walk.indexed {
+				i.exec("DROP INDEX messenger_inbox_processed_at_idx")
+			}
+			o := i.options()
+			o.DryRun, o.BatchSize = true, 100
+			dry := i.prune(o)
+			if left := i.count(); left != 20777 || !dry.DryRun || dry.Result != ResultDone {
+				t.Errorf("%d records are left after the dry run %+v", left, dry)
+			}
+			o.DryRun = false
+			// A second or two may pass between the runs: a record per minute expires.
+			if wet := i.prune(o); wet.RowsDeleted < dry.RowsDeleted || wet.RowsDeleted > dry.RowsDeleted+2 || dry.RowsDeleted < 10000 {
+				t.Errorf("dry run counted %d, the run deleted %d", dry.RowsDeleted, wet.RowsDeleted)
+			}
+		})
+	}
+}
+
+func TestTimeLimitLeavesWorkForTheNextRun(t *testing.T) {
+	for _, walk := range walks {
+		t.Run(walk.name, func(t *testing.T) {
+			i := newInbox(t, "timestamptz")
+			i.fill(5000, week+time.Hour, 2*week)
+			if !walk.indexed {
+				i.exec("DROP INDEX messenger_inbox_processed_at_idx")
+			}
+			o := i.options()
+			o.BatchSize, o.Pace, o.MaxDuration = 100, 50*time.Millisecond, 300*time.Millisecond
+			first := i.prune(o)
+			if first.Result != ResultTimeLimit || first.Reason != ReasonTimeLimit || first.RowsDeleted == 0 || first.RowsDeleted == 5000 {
+				t.Errorf("first run: %+v", first)
+			}
+			o = i.options()
+			i.expect(i.prune(o), ResultDone, ReasonCompleted, 5000-first.RowsDeleted)
+		})
+	}
+}
+
+func TestStoppedRunFinishesItsSlice(t *testing.T) {
+	i := newInbox(t, "timestamptz")
+	i.fill(5000, week+time.Hour, 2*week)
+	ctx, cancel := context.WithCancel(context.Background())
+	o := i.options()
+	o.BatchSize = 500
+	conn := i.connect(i.url)
+	r, err := Prune(ctx, conn, o, func(p Progress) {
+		if p.RowsDeleted >= 1500 {
+			cancel()
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.expect(r, ResultTimeLimit, ReasonInterrupted, 1500)
+	if conn.IsClosed() || i.count() != 3500 {
+		t.Errorf("connection closed: %v, %d records left, want 3500", conn.IsClosed(), i.count())
+	}
+}
+
+func TestKilledRunHasDeletedOnlyExpiredRecords(t *testing.T) {
+	i := newInbox(t, "timestamptz")
+	i.fill(30000, week+time.Hour, 2*week)
+	i.exec(`INSERT INTO messenger_inbox SELECT 'mails', n::text, now() - interval '6 days 23 hours' FROM generate_series(1, 1000) n`)
+	for attempt := range 8 {
+		conn := i.connect(i.url)
+		pid := conn.PgConn().PID()
+		o := i.options()
+		o.BatchSize = 200
+		timer := time.AfterFunc(time.Duration(3+attempt*7)*time.Millisecond, func() {
+			if other, err := pgx.Connect(context.Background(), i.url); err == nil {
+				_, _ = other.Exec(context.Background(), "SELECT pg_terminate_backend($1)", pid)
+				_ = other.Close(context.Background())
+			}
+		})
+		before := i.count()
+		r, err := Prune(context.Background(), conn, o, nil)
+		timer.Stop()
+		if (err != nil) != (r.Result == ResultFailed) {
+			t.Fatalf("result %s with error %v", r.Result, err)
+		}
+		if deleted := before - i.count(); r.Result == ResultFailed && (deleted < r.RowsDeleted || deleted > r.RowsDeleted+200) {
+			t.Errorf("%d records went, the report says %d: %s", deleted, r.RowsDeleted, r.Message)
+		}
+	}
+	if r := i.prune(i.options()); r.Result != ResultDone {
+		t.Errorf("the run after the killed ones: %+v", r)
+	}
+	if kept := i.count(); kept != 1000 {
+		t.Errorf("%d records are left, want the 1000 inside the window", kept)
+	}
+}
+
+func TestSecondRunAtOnceIsRefused(t *testing.T) {
+	i := newInbox(t, "timestamptz")
+	i.fill(2000, week+time.Hour, 2*week)
+	o := i.options()
+	o.BatchSize = 1000
+	refused := false
+	r, err := Prune(context.Background(), i.connect(i.url), o, func(Progress) {
+		if !refused {
+			refused = true
+			i.expect(i.prune(o), ResultRefused, ReasonAlreadyRunning, 0)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.expect(r, ResultDone, ReasonCompleted, 2000)
+	i.expect(i.prune(o), ResultDone, ReasonCompleted, 0) // the lock was given back
+}
+
+func TestEqualTimestampsFarAboveTheBatch(t *testing.T) {
+	i := newInbox(t, "timestamp(0) without time zone")
+	i.exec(`INSERT INTO messenger_inbox SELECT 'orders', n::text, '2026-01-01' FROM generate_series(1, 60000) n`)
+	i.exec(`INSERT INTO messenger_inbox SELECT 'mails', n::text, timestamp '2026-01-01' + (n - 50) * interval '1 second' FROM generate_series(1, 100) n`)
+	o := i.options()
+	o.BatchSize = 1000
+	r := i.prune(o)
+	i.expect(r, ResultDone, ReasonCompleted, 60100)
+	if r.Slices < 60 {
+		t.Errorf("%d slices for 60100 records in batches of 1000", r.Slices)
+	}
+}
+
+func TestBatchOfOne(t *testing.T) {
+	i := newInbox(t, "timestamptz")
+	i.fill(50, week+time.Hour, 2*week)
+	i.exec(`INSERT INTO messenger_inbox SELECT 'mails', n::text, '2026-01-01' FROM generate_series(1, 20) n`)
+	o := i.options()
+	o.BatchSize = 1
+	i.expect(i.prune(o), ResultDone, ReasonCompleted, 70)
+}
+
+func TestEmptyTable(t *testing.T) {
+	i := newInbox(t, "timestamptz")
+	r := i.prune(i.options())
+	i.expect(r, ResultDone, ReasonCompleted, 0)
+	if r.OldestRemaining != nil || r.Cutoff == nil {
+		t.Errorf("report of an empty table: %+v", r)
+	}
+	i.exec("DROP INDEX messenger_inbox_processed_at_idx")
+	i.expect(i.prune(i.options()), ResultDone, ReasonCompleted, 0)
+}
+
+func TestPagesByListForServersWithoutRangeScan(t *testing.T) {
+	i := newInbox(t, "timestamptz")
+	i.fill(9000, 0, 2*week)
+	conn := i.connect(i.url)
+	tab, err := preflight(context.Background(), conn, i.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab.ordered, tab.pageRange = false, pageRangeByList
+	expired := i.number(`SELECT count(*) FROM messenger_inbox WHERE processed_at < now() - interval '7 days'`)
+	db := &session{conn: conn, lockTimeout: time.Second, statementTimeout: 10 * time.Second}
+	w, err := newHeapWalk(context.Background(), db, tab, time.Now().Add(-week), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := int64(0)
+	for !w.finished() {
+		n, err := w.step(context.Background(), 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows += n
+	}
+	if rows < expired || rows > expired+1 {
+		t.Errorf("%d of %d expired records were deleted", rows, expired)
+	}
+}
+
+func TestPartitionedTable(t *testing.T) {
+	for _, walk := range walks {
+		t.Run(walk.name, func(t *testing.T) {
+			i := newInbox(t, "timestamptz")
+			i.exec("DROP TABLE messenger_inbox")
+			i.exec(`CREATE TABLE messenger_inbox (transport varchar(190) NOT NULL, message_id varchar(255) NOT NULL, processed_at timestamptz NOT NULL,
+				PRIMARY KEY (transport, message_id)) PARTITION BY HASH (message_id)`)
+			for n := range 3 {
+				i.exec(fmt.Sprintf(`CREATE TABLE part%d PARTITION OF messenger_inbox FOR VALUES WITH (MODULUS 3, REMAINDER %d)`, n, n))
+			}
+			if walk.indexed {
+				i.exec("CREATE INDEX ON messenger_inbox (processed_at)")
+			}
+			i.fill(9000, week+time.Hour, 2*week)
+			i.exec(`INSERT INTO messenger_inbox SELECT 'mails', n::text, now() - interval '6 days' FROM generate_series(1, 500) n`)
+			i.expect(i.prune(i.options()), ResultDone, ReasonCompleted, 9000)
+			if left := i.count(); left != 500 {
+				t.Errorf("%d records are left, want 500", left)
+			}
+		})
+	}
+}
+
+func TestWeirdIdentifiers(t *testing.T) {
+	c := defaultContract
+	c.Schema, c.Table, c.ProcessedAt, c.MessageID, c.Transport = `Sch"ema`, `in'box; DROP TABLE {time}`, `{table} "at" ž`, "id $1", "прт"
+	i := newInboxOf(t, c, "timestamptz")
+	i.fill(300, week+time.Hour, 2*week)
+	i.expect(i.prune(i.options()), ResultDone, ReasonCompleted, 300)
+}
+
+func TestConcurrentInsertsAreNeverLost(t *testing.T) {
+	i := newInbox(t, "timestamp(0) without time zone")
+	i.fill(60000, week+time.Hour, 2*week)
+	latencies := insertWhile(i, func() {
+		o := i.options()
+		o.Pace = 10 * time.Millisecond
+		i.expect(i.prune(o), ResultDone, ReasonCompleted, 60000)
+	})
+	if left := i.count(); left != int64(len(latencies)) || left == 0 {
+		t.Errorf("%d records are left of %d inserted", left, len(latencies))
+	}
+}
+
+func TestFutureRecordIsReported(t *testing.T) {
+	i := newInbox(t, "timestamptz")
+	i.exec(`INSERT INTO messenger_inbox VALUES ('orders', 'ahead', now() + interval '2 hours')`)
+	if r := i.prune(i.options()); !strings.Contains(r.Message, "2h0m0s ahead of the database's clock") {
+		t.Errorf("message: %s", r.Message)
+	}
+}
+
+func TestReportIsOneSmallObject(t *testing.T) {
+	i := newInbox(t, "timestamptz")
+	i.fill(10, week+time.Hour, 2*week)
+	encoded, err := i.prune(i.options()).JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object map[string]any
+	if err := json.Unmarshal(encoded, &object); err != nil || object["result"] != "Done" || object["rowsDeleted"] != 10.0 || object["cutoff"] == nil {
+		t.Errorf("%v: %s", err, encoded)
+	}
+}
