@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,12 +18,16 @@ import (
 // within a reconcile. A larger one is indexed by a Job, which may take its time.
 const inlineBuildLimit = 256 << 20
 
+// inlineBuildTimeout bounds such a build, which waits for the transactions that were
+// open before it. What an interrupted build leaves is cleaned up by the next one.
+const inlineBuildTimeout = time.Minute
+
 // reconcileSchema compares the table with the contract, and applies the plan where the
 // policy allows it.
 func (r *Reconciler) reconcileSchema(ctx context.Context, s *scope) {
 	if s.pool != nil {
 		s.database.Schema = r.observeAndApply(ctx, s)
-		s.status().Schema = assessment.SchemaStatus(s.database.Schema)
+		s.status().Schema = assessment.SchemaStatus(s.database.Schema, s.status().Schema)
 	}
 	s.set(assessment.SchemaReady(&s.inbox.Spec, s.database))
 }
@@ -55,7 +60,7 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, plan dbschema.Plan) *d
 		return classified(err)
 	}
 	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }() // nothing depends on a clean goodbye
-	if _, err := dbschema.Apply(ctx, connection, assessment.Contract(&s.inbox.Spec), plan.Digest(), dbschema.ApplyOptions{}); err != nil {
+	if _, err := dbschema.Apply(ctx, connection, assessment.Contract(&s.inbox.Spec), plan.Digest(), dbschema.ApplyOptions{BuildTimeout: inlineBuildTimeout}); err != nil {
 		return classified(err)
 	}
 	return nil

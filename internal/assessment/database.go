@@ -1,6 +1,7 @@
 package assessment
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -175,14 +176,22 @@ func Contract(spec *v1alpha1.MessagingInboxSpec) dbschema.Contract {
 	}
 }
 
-// SchemaStatus shows the observed table and the steps that are left.
-func SchemaStatus(schema SchemaFacts) *v1alpha1.SchemaStatus {
+// SchemaStatus shows the observed table and the steps that are left. PostgreSQL cannot
+// format an index while somebody holds or awaits an exclusive lock on its table: then
+// the last known definition stays.
+func SchemaStatus(schema SchemaFacts, last *v1alpha1.SchemaStatus) *v1alpha1.SchemaStatus {
+	known := map[string]string{}
+	if last != nil {
+		for _, index := range last.Indexes {
+			known[index.Name] = index.Definition
+		}
+	}
 	status := &v1alpha1.SchemaStatus{}
 	for _, column := range schema.Observed.Columns {
 		status.Columns = append(status.Columns, v1alpha1.ColumnStatus{Name: column.Name, Type: column.Type, Nullable: column.Nullable})
 	}
 	for _, index := range schema.Observed.Indexes {
-		status.Indexes = append(status.Indexes, v1alpha1.IndexStatus{Name: index.Name, Definition: index.Definition, Valid: index.Valid})
+		status.Indexes = append(status.Indexes, v1alpha1.IndexStatus{Name: index.Name, Definition: cmp.Or(index.Definition, known[index.Name]), Valid: index.Valid})
 	}
 	if plan := schema.Verdict.Plan; !plan.Empty() {
 		status.Plan = &v1alpha1.PlanStatus{Digest: plan.Digest()}

@@ -17,7 +17,7 @@ import (
 
 func TestRunRefusesBeforeItTouchesAnything(t *testing.T) {
 	i := newInbox(t, "timestamptz")
-	i.fill(100, week+time.Hour, 2*week)
+	i.fill(100, week+time.Hour)
 	i.exec("CREATE VIEW a_view AS SELECT * FROM messenger_inbox")
 	i.exec("CREATE TABLE no_key (LIKE messenger_inbox)")
 	i.exec("CREATE TABLE naive (LIKE messenger_inbox INCLUDING INDEXES)")
@@ -77,7 +77,7 @@ func TestRoleWithSelectAndDeleteIsEnough(t *testing.T) {
 			if !walk.indexed {
 				i.exec("DROP INDEX messenger_inbox_processed_at_idx")
 			}
-			i.fill(1000, week+time.Hour, 2*week)
+			i.fill(1000, week+time.Hour)
 			i.url = i.role("SELECT, DELETE")
 			i.expect(i.prune(i.options()), ResultDone, ReasonCompleted, 1000)
 		})
@@ -108,7 +108,7 @@ func TestReadOnlyTargetIsRefused(t *testing.T) {
 			t.Errorf("message: %s", r.Message)
 		}
 	})
-	t.Run("a role that is read-only by default", func(t *testing.T) {
+	t.Run("a role that is read-only by default", func(*testing.T) {
 		i.url = i.role("SELECT, DELETE")
 		i.exec("ALTER ROLE " + pgx.Identifier{"r_" + i.conn.Config().Database}.Sanitize() + " SET default_transaction_read_only = on")
 		i.expect(i.prune(i.options()), ResultRefused, database.ReasonReadOnly, 0)
@@ -131,7 +131,7 @@ func startReplica(t *testing.T) *postgres.Server {
 
 func TestRunWaitsForAReplicaThatIsBehind(t *testing.T) {
 	i := newInbox(t, "timestamptz")
-	i.fill(3000, week+time.Hour, 2*week)
+	i.fill(3000, week+time.Hour)
 	replica := startReplica(t)
 	follower := i.connect(replica.URL("postgres"))
 	execOn(t, follower, "SELECT pg_wal_replay_pause()")
@@ -144,7 +144,7 @@ func TestRunWaitsForAReplicaThatIsBehind(t *testing.T) {
 	}
 	execLater(t, time.Second, follower, "SELECT pg_wal_replay_resume()")
 	o.MaxDuration = time.Minute
-	if r := i.prune(o); r.Result != ResultDone {
+	if r = i.prune(o); r.Result != ResultDone {
 		t.Errorf("after the replica went on: %+v", r)
 	}
 
@@ -185,7 +185,7 @@ func TestLockedRecordsStayAndTheOthersGo(t *testing.T) {
 			if !walk.indexed {
 				i.exec("DROP INDEX messenger_inbox_processed_at_idx")
 			}
-			i.fill(8000, week+time.Hour, 2*week)
+			i.fill(8000, week+time.Hour)
 			worker := i.connect(i.url)
 			execOn(t, worker, "BEGIN")
 			execOn(t, worker, "SELECT 1 FROM (SELECT * FROM messenger_inbox ORDER BY processed_at LIMIT 3 OFFSET 4000) old, messenger_inbox i WHERE i.message_id = old.message_id FOR UPDATE OF i")
@@ -203,7 +203,7 @@ func TestLockedRecordsStayAndTheOthersGo(t *testing.T) {
 
 func TestRunTakesUpRecordsThatWereLockedForAMoment(t *testing.T) {
 	i := newInbox(t, "timestamptz")
-	i.fill(20000, week+time.Hour, 2*week)
+	i.fill(20000, week+time.Hour)
 	worker := i.connect(i.url)
 	execOn(t, worker, "BEGIN")
 	execOn(t, worker, "SELECT 1 FROM messenger_inbox ORDER BY processed_at LIMIT 2 FOR UPDATE")
@@ -215,7 +215,7 @@ func TestRunTakesUpRecordsThatWereLockedForAMoment(t *testing.T) {
 
 func TestLockOnTheTableIsWaitedFor(t *testing.T) {
 	i := newInbox(t, "timestamptz")
-	i.fill(1000, week+time.Hour, 2*week)
+	i.fill(1000, week+time.Hour)
 	worker := i.connect(i.url)
 	conn := i.connect(i.url)
 	locked := false
@@ -249,7 +249,7 @@ func TestRecordThatATriggerKeepsDoesNotStopTheRun(t *testing.T) {
 
 func TestStatementTimeoutMakesSlicesSmaller(t *testing.T) {
 	i := newInbox(t, "timestamptz")
-	i.fill(600, week+time.Hour, 2*week)
+	i.fill(600, week+time.Hour)
 	i.exec(`CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.002); RETURN OLD; END'`)
 	i.exec("CREATE TRIGGER slow BEFORE DELETE ON messenger_inbox FOR EACH ROW EXECUTE FUNCTION slow()")
 	o := i.options()
@@ -275,7 +275,7 @@ func TestClockSetBackEndsTheRun(t *testing.T) {
 func TestSerializationFailuresAreRetried(t *testing.T) {
 	i := newInbox(t, "timestamptz")
 	i.exec("ALTER DATABASE " + pgx.Identifier{i.conn.Config().Database}.Sanitize() + " SET default_transaction_isolation = 'serializable'")
-	i.fill(20000, week+time.Hour, 2*week)
+	i.fill(20000, week+time.Hour)
 	done := make(chan struct{})
 	other := i.connect(i.url)
 	go func() {

@@ -21,7 +21,7 @@ func preflight(ctx context.Context, conn *pgx.Conn, o Options) (table, error) {
 	if err != nil {
 		return table{}, fmt.Errorf("ask the server what it is: %w", err)
 	}
-	if err := facts.Check(); err != nil {
+	if err = facts.Check(); err != nil {
 		return table{}, &refusal{reason: database.Classify(err).Reason, message: err.Error()}
 	}
 	observed, err := dbschema.Inspect(ctx, conn, o.Contract)

@@ -93,8 +93,8 @@ func (r *run) describe(ctx context.Context, t table, c cutoff, w walk) error {
 		return fmt.Errorf("find the oldest remaining record of %s: %w", t.name, err)
 	}
 	if oldest != nil {
-		instant, err := instantOf(ctx, r.session, t, *oldest)
-		if err != nil {
+		var instant time.Time
+		if instant, err = instantOf(ctx, r.session, t, *oldest); err != nil {
 			return err
 		}
 		r.report.OldestRemaining = &instant

@@ -141,7 +141,7 @@ func TestDryRunCountsAndDeletesNothing(t *testing.T) {
 	for _, walk := range walks {
 		t.Run(walk.name, func(t *testing.T) {
 			i := newInbox(t, "timestamp(0) without time zone")
-			i.fill(20000, 0, 2*week)
+			i.fill(20000, 0)
 			i.exec(`INSERT INTO messenger_inbox SELECT 'orders', 'same ' || n, '2020-01-01' FROM generate_series(1, 777) n`)
 			if !walk.indexed {
 				i.exec("DROP INDEX messenger_inbox_processed_at_idx")
@@ -165,7 +165,7 @@ func TestTimeLimitLeavesWorkForTheNextRun(t *testing.T) {
 	for _, walk := range walks {
 		t.Run(walk.name, func(t *testing.T) {
 			i := newInbox(t, "timestamptz")
-			i.fill(5000, week+time.Hour, 2*week)
+			i.fill(5000, week+time.Hour)
 			if !walk.indexed {
 				i.exec("DROP INDEX messenger_inbox_processed_at_idx")
 			}
@@ -183,7 +183,7 @@ func TestTimeLimitLeavesWorkForTheNextRun(t *testing.T) {
 
 func TestStoppedRunFinishesItsSlice(t *testing.T) {
 	i := newInbox(t, "timestamptz")
-	i.fill(5000, week+time.Hour, 2*week)
+	i.fill(5000, week+time.Hour)
 	ctx, cancel := context.WithCancel(context.Background())
 	o := i.options()
 	o.BatchSize = 500
@@ -204,7 +204,7 @@ func TestStoppedRunFinishesItsSlice(t *testing.T) {
 
 func TestKilledRunHasDeletedOnlyExpiredRecords(t *testing.T) {
 	i := newInbox(t, "timestamptz")
-	i.fill(30000, week+time.Hour, 2*week)
+	i.fill(30000, week+time.Hour)
 	i.exec(`INSERT INTO messenger_inbox SELECT 'mails', n::text, now() - interval '6 days 23 hours' FROM generate_series(1, 1000) n`)
 	for attempt := range 8 {
 		conn := i.connect(i.url)
@@ -237,7 +237,7 @@ func TestKilledRunHasDeletedOnlyExpiredRecords(t *testing.T) {
 
 func TestSecondRunAtOnceIsRefused(t *testing.T) {
 	i := newInbox(t, "timestamptz")
-	i.fill(2000, week+time.Hour, 2*week)
+	i.fill(2000, week+time.Hour)
 	o := i.options()
 	o.BatchSize = 1000
 	refused := false
@@ -269,7 +269,7 @@ func TestEqualTimestampsFarAboveTheBatch(t *testing.T) {
 
 func TestBatchOfOne(t *testing.T) {
 	i := newInbox(t, "timestamptz")
-	i.fill(50, week+time.Hour, 2*week)
+	i.fill(50, week+time.Hour)
 	i.exec(`INSERT INTO messenger_inbox SELECT 'mails', n::text, '2026-01-01' FROM generate_series(1, 20) n`)
 	o := i.options()
 	o.BatchSize = 1
@@ -289,7 +289,7 @@ func TestEmptyTable(t *testing.T) {
 
 func TestPagesByListForServersWithoutRangeScan(t *testing.T) {
 	i := newInbox(t, "timestamptz")
-	i.fill(9000, 0, 2*week)
+	i.fill(9000, 0)
 	conn := i.connect(i.url)
 	tab, err := preflight(context.Background(), conn, i.options())
 	if err != nil {
@@ -328,7 +328,7 @@ func TestPartitionedTable(t *testing.T) {
 			if walk.indexed {
 				i.exec("CREATE INDEX ON messenger_inbox (processed_at)")
 			}
-			i.fill(9000, week+time.Hour, 2*week)
+			i.fill(9000, week+time.Hour)
 			i.exec(`INSERT INTO messenger_inbox SELECT 'mails', n::text, now() - interval '6 days' FROM generate_series(1, 500) n`)
 			i.expect(i.prune(i.options()), ResultDone, ReasonCompleted, 9000)
 			if left := i.count(); left != 500 {
@@ -342,13 +342,13 @@ func TestWeirdIdentifiers(t *testing.T) {
 	c := defaultContract
 	c.Schema, c.Table, c.ProcessedAt, c.MessageID, c.Transport = `Sch"ema`, `in'box; DROP TABLE {time}`, `{table} "at" ž`, "id $1", "прт"
 	i := newInboxOf(t, c, "timestamptz")
-	i.fill(300, week+time.Hour, 2*week)
+	i.fill(300, week+time.Hour)
 	i.expect(i.prune(i.options()), ResultDone, ReasonCompleted, 300)
 }
 
 func TestConcurrentInsertsAreNeverLost(t *testing.T) {
 	i := newInbox(t, "timestamp(0) without time zone")
-	i.fill(60000, week+time.Hour, 2*week)
+	i.fill(60000, week+time.Hour)
 	latencies := insertWhile(i, func() {
 		o := i.options()
 		o.Pace = 10 * time.Millisecond
@@ -369,7 +369,7 @@ func TestFutureRecordIsReported(t *testing.T) {
 
 func TestReportIsOneSmallObject(t *testing.T) {
 	i := newInbox(t, "timestamptz")
-	i.fill(10, week+time.Hour, 2*week)
+	i.fill(10, week+time.Hour)
 	encoded, err := i.prune(i.options()).JSON()
 	if err != nil {
 		t.Fatal(err)

@@ -85,10 +85,10 @@ func (r *run) stop(reason string) {
 
 // slice visits one slice, or makes the best of its failure. It returns the reason to stop, if any.
 func (r *run) slice(ctx context.Context, w walk, p *patience, lagging *replicas) (stop string, err error) {
-	if stop, err := r.awaitReplicas(ctx, lagging); stop != "" || err != nil {
+	if stop, err = r.awaitReplicas(ctx, lagging); stop != "" || err != nil {
 		return stop, err
 	}
-	if stop := r.mustStop(ctx); stop != "" {
+	if stop = r.mustStop(ctx); stop != "" {
 		return stop, nil
 	}
 	started := time.Now()
