@@ -57,7 +57,10 @@ func (e *environment) stop() error {
 
 // address of a queue whose messages come back soon, so that a run takes seconds.
 func (e *environment) address(kind brokers.Kind, databaseURL string) brokers.Address {
-	a := brokers.Address{Kind: kind, RedeliverTimeout: time.Second, ClaimInterval: 100 * time.Millisecond, RetryDelay: 100 * time.Millisecond, MaxRetries: 3}
+	a := brokers.Address{
+		Kind: kind, RedeliverTimeout: time.Second, ClaimInterval: 100 * time.Millisecond, Heartbeat: 10 * time.Second,
+		RetryDelay: 100 * time.Millisecond, MaxRetries: 3,
+	}
 	switch kind {
 	case brokers.RabbitMQ:
 		a.URL = e.rabbitmq.URL()

@@ -1,7 +1,7 @@
 // Command faults proves the inbox's contract under real faults: real brokers, a real
 // PostgreSQL, and consumers in processes of their own that are killed.
 //
-//	go run . [--soak N] [--brokers LIST] [--seed N]
+//	go run . [--soak N] [--cycles N] [--brokers LIST] [--seed N]
 //
 // For each claim it prints what was expected and what happened, and passes or fails. It
 // ends with code 1 unless all passed. Needs the packages postgresql, rabbitmq-server and redis-server.
@@ -37,6 +37,7 @@ func main() {
 func run(ctx context.Context, arguments []string) (err error) {
 	flags := flag.NewFlagSet("faults", flag.ContinueOnError)
 	soak := flags.Int("soak", 10, "`number` of random kill points per fault and broker")
+	cycles := flags.Int("cycles", 4, "`number` of rounds of lost acknowledgements, downtime and redelivery while proofs are pruned")
 	list := flags.String("brokers", "rabbitmq,redis,doctrine", "comma-separated `list` of brokers")
 	seed := flags.Uint64("seed", rand.Uint64(), "of what is random; the scheduler is not") // #nosec G404 -- not a secret
 	if err := flags.Parse(arguments); err != nil {
@@ -53,8 +54,13 @@ func run(ctx context.Context, arguments []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.stop()) }()
+	inbox, err := buildProduct(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, inbox.remove()) }()
 	j := &journal{out: os.Stdout}
-	err = runAll(ctx, e, kinds, plan{kills: *soak, seed: *seed}, j)
+	err = runAll(ctx, e, kinds, plan{kills: *soak, cycles: *cycles, seed: *seed, inbox: inbox}, j)
 	fmt.Printf("%d passed, %d failed, in %s\n", j.passed, j.failed, time.Since(started).Round(time.Second))
 	if j.failed > 0 {
 		err = errors.Join(err, fmt.Errorf("%d claims do not hold", j.failed))

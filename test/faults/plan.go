@@ -11,8 +11,10 @@ import (
 
 // plan says how much to do.
 type plan struct {
-	kills int
-	seed  uint64
+	kills  int
+	cycles int // of the loop with pruning
+	seed   uint64
+	inbox  *product
 }
 
 // trial tries one claim on an application of its own.
@@ -34,9 +36,13 @@ func (p plan) trials() []trial {
 	for _, s := range soaks() {
 		trials = append(trials, trial{s.name, func(ctx context.Context, a *application) (check, error) { return s.run(ctx, a, p.kills) }})
 	}
+	l := loop{inbox: p.inbox, cycles: p.cycles}
 	return append(trials,
 		trial{"soak of external effects", func(ctx context.Context, a *application) (check, error) { return soakCharges(ctx, a, p.kills, false) }},
 		trial{"soak of external effects, key", func(ctx context.Context, a *application) (check, error) { return soakCharges(ctx, a, p.kills, true) }},
+		trial{"retention above", l.justAbove},
+		trial{"retention below", l.justBelow},
+		trial{"operator bypassed", l.bypassed},
 	)
 }
 

@@ -35,8 +35,9 @@ type soak struct {
 func (s soak) run(ctx context.Context, a *application, kills int) (check, error) {
 	points := killPoints{}
 	workers := make([]*worker.Process, s.workers)
+	idle := false
 	for range kills {
-		if err := s.refill(ctx, a); err != nil {
+		if err := s.refill(ctx, a, idle); err != nil {
 			return check{}, errors.Join(err, stopAll(workers))
 		}
 		victim := a.random.IntN(s.workers)
@@ -49,7 +50,9 @@ func (s soak) run(ctx context.Context, a *application, kills int) (check, error)
 		if err != nil {
 			return check{}, errors.Join(err, stopAll(workers))
 		}
-		points[pointAfter(last)]++
+		point := pointAfter(last)
+		points[point]++
+		idle = point == pointBetween
 		if ctx.Err() != nil {
 			return check{}, errors.Join(ctx.Err(), stopAll(workers))
 		}
@@ -63,9 +66,10 @@ func (s soak) run(ctx context.Context, a *application, kills int) (check, error)
 		"%s; redeliveries and copies skipped: %d; kills %s", b, a.outcomes(consumer.Skipped), points), err
 }
 
-func (s soak) refill(ctx context.Context, a *application) error {
+// refill also publishes when workers found nothing to do: what waits may all be delayed.
+func (s soak) refill(ctx context.Context, a *application, idle bool) error {
 	waiting, err := a.broker.Waiting(ctx)
-	if err != nil || waiting >= backlog {
+	if err != nil || (waiting >= backlog && !idle) {
 		return err
 	}
 	return a.publish(ctx, backlog, s.copies)

@@ -30,6 +30,8 @@ type Address struct {
 	RedeliverTimeout time.Duration
 	// ClaimInterval of Redis.
 	ClaimInterval time.Duration
+	// Heartbeat of RabbitMQ.
+	Heartbeat time.Duration
 	// RetryDelay is the delay of the first retry; each further one doubles it.
 	RetryDelay time.Duration
 	// MaxRetries is how often a failed message is sent again.
@@ -44,7 +46,7 @@ func (a Address) Open(ctx context.Context, queue string) (consumer.Broker, error
 		for retry := range a.MaxRetries {
 			delays = append(delays, a.RetryDelay<<retry)
 		}
-		return OpenAMQP(a.URL, queue, delays)
+		return OpenAMQP(a.URL, queue, a.Heartbeat, delays)
 	case RedisStreams:
 		return OpenRedis(ctx, a.URL, queue, a.Consumer, a.RedeliverTimeout, a.ClaimInterval)
 	case Doctrine:

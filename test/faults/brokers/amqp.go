@@ -36,8 +36,8 @@ type AMQP struct {
 
 // OpenAMQP connects and declares exchange and queue. delays are those that messages are
 // published with by any worker; Waiting looks into their queues.
-func OpenAMQP(url, queue string, delays []time.Duration) (*AMQP, error) {
-	connection, err := amqp.Dial(url)
+func OpenAMQP(url, queue string, heartbeat time.Duration, delays []time.Duration) (*AMQP, error) {
+	connection, err := amqp.DialConfig(url, amqp.Config{Heartbeat: heartbeat, Locale: "en_US"})
 	if err != nil {
 		return nil, fmt.Errorf("connect to RabbitMQ: %w", err)
 	}

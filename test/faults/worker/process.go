@@ -109,6 +109,9 @@ func (p *Process) Stop() error {
 	return errors.Join(err, p.err)
 }
 
+// Ended is closed when the worker has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
 // Wait returns when the worker has ended by itself, and says whether it was by SIGKILL.
 func (p *Process) Wait() (killed bool, err error) {
 	<-p.ended

@@ -52,61 +52,75 @@ func run(ctx context.Context, config Config) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
-	worker, closeAll, err := open(ctx, config)
+	s := &session{config: config, random: rand.New(rand.NewPCG(config.Seed, 0))} // #nosec G404 -- not a secret
+	defer s.close(context.WithoutCancel(ctx))
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	tell(Event{Ready: true})
+	return s.consume(ctx)
+}
+
+// session is the connections of a worker.
+type session struct {
+	config  Config
+	random  *rand.Rand
+	worker  *consumer.Worker
+	current string // id of the message that is or was being handled
+}
+
+func (s *session) open(ctx context.Context) error {
+	target, err := database.Parse(s.config.DatabaseURL)
 	if err != nil {
 		return err
 	}
-	defer closeAll()
-	tell(Event{Ready: true})
-	return consume(ctx, worker, config.UntilDrained)
-}
-
-func open(ctx context.Context, config Config) (worker *consumer.Worker, closeAll func(), err error) {
-	target, err := database.Parse(config.DatabaseURL)
-	if err != nil {
-		return nil, nil, err
-	}
-	connection, err := target.Connect(ctx, database.Limits{ApplicationName: "worker", LockTimeout: time.Minute, StatementTimeout: time.Minute})
-	if err != nil {
-		return nil, nil, err
-	}
-	broker, err := config.Broker.Open(ctx, config.Queue)
-	if err != nil {
-		return nil, nil, errors.Join(err, connection.Close(ctx))
-	}
-	opened := []consumer.Broker{broker}
-	var failure consumer.Broker
-	if config.FailureQueue != "" {
-		if failure, err = config.Broker.Open(ctx, config.FailureQueue); err != nil {
-			return nil, nil, errors.Join(err, broker.Close(ctx), connection.Close(ctx))
-		}
-		opened = append(opened, failure)
-	}
-	random := rand.New(rand.NewPCG(config.Seed, 0)) // #nosec G404 -- not a secret
-	worker = &consumer.Worker{
-		Transport: config.Transport, Broker: broker, Database: connection, Inbox: consumer.DefaultInbox,
-		Handle:     config.handle,
-		MaxRetries: config.Broker.MaxRetries, RetryDelay: config.Broker.RetryDelay, Failure: failure,
-		Trace: func(step consumer.Step, delivery consumer.Delivery) {
-			tell(Event{Step: step, MessageID: delivery.ID})
-			if step == consumer.StepCommitted && random.Float64() < config.LoseAcks {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				select {} // until the signal arrives
-			}
-			if config.StepDelay > 0 {
-				time.Sleep(rand.N(config.StepDelay)) // #nosec G404 -- not a secret
-			}
-		},
+	s.worker = &consumer.Worker{
+		Transport: s.config.Transport, Inbox: consumer.DefaultInbox, Handle: s.config.handle,
+		MaxRetries: s.config.Broker.MaxRetries, RetryDelay: s.config.Broker.RetryDelay,
+		Trace: s.trace,
 		Failed: func(message consumer.Message, err error) {
 			tell(Event{Failure: err.Error(), MessageID: message.ID})
 		},
 	}
-	return worker, func() {
-		for _, b := range opened {
-			_ = b.Close(ctx) // what was not confirmed is not done
+	s.worker.Database, err = target.Connect(ctx, database.Limits{ApplicationName: "worker", LockTimeout: time.Minute, StatementTimeout: time.Minute})
+	if err != nil {
+		return err
+	}
+	if s.worker.Broker, err = s.config.Broker.Open(ctx, s.config.Queue); err != nil {
+		return err
+	}
+	if s.config.FailureQueue != "" {
+		s.worker.Failure, err = s.config.Broker.Open(ctx, s.config.FailureQueue)
+	}
+	return err
+}
+
+// close ends what was opened. What was not confirmed by then is not done.
+func (s *session) close(ctx context.Context) {
+	if s.worker == nil {
+		return
+	}
+	for _, broker := range []consumer.Broker{s.worker.Broker, s.worker.Failure} {
+		if broker != nil {
+			_ = broker.Close(ctx)
 		}
-		_ = connection.Close(ctx)
-	}, nil
+	}
+	if s.worker.Database != nil {
+		_ = s.worker.Database.Close(ctx)
+	}
+}
+
+// trace tells the step, dawdles, and loses acknowledgements as it was told to.
+func (s *session) trace(step consumer.Step, delivery consumer.Delivery) {
+	s.current = delivery.ID
+	tell(Event{Step: step, MessageID: delivery.ID})
+	if step == consumer.StepCommitted && s.random.Float64() < s.config.LoseAcks {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // until the signal arrives
+	}
+	if s.config.StepDelay > 0 {
+		time.Sleep(time.Duration(s.random.Int64N(int64(s.config.StepDelay))))
+	}
 }
 
 // handle ships the order, and does what the configuration wants to go wrong.
@@ -133,20 +147,20 @@ func (c Config) handle(ctx context.Context, tx pgx.Tx, message consumer.Message)
 }
 
 // consume finishes the delivery under way when ctx ends.
-func consume(ctx context.Context, worker *consumer.Worker, untilDrained bool) error {
+func (s *session) consume(ctx context.Context) error {
 	lastSeen := time.Now()
 	for ctx.Err() == nil {
-		outcome, err := worker.HandleNext(context.WithoutCancel(ctx))
+		outcome, err := s.worker.HandleNext(context.WithoutCancel(ctx))
 		if err != nil {
 			return err
 		}
 		if outcome != consumer.Idle {
-			tell(Event{Outcome: outcome})
+			tell(Event{Outcome: outcome, MessageID: s.current})
 			lastSeen = time.Now()
 			continue
 		}
-		if untilDrained {
-			waiting, err := worker.Broker.Waiting(context.WithoutCancel(ctx))
+		if s.config.UntilDrained {
+			waiting, err := s.worker.Broker.Waiting(context.WithoutCancel(ctx))
 			if err != nil {
 				return err
 			}

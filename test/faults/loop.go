@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/messaginginbox/operator/test/consumer"
+	"github.com/messaginginbox/operator/test/faults/brokers"
+	"github.com/messaginginbox/operator/test/faults/worker"
+)
+
+// The redelivery of the loop, in seconds instead of hours. manifests declares the same.
+const (
+	loopRedeliverTimeout = 2 * time.Second
+	loopClaimInterval    = 200 * time.Millisecond
+	loopHeartbeat        = time.Second
+	loopRetryDelay       = time.Second
+	loopMaxRetries       = 2
+	loopMaxDowntime      = 3 * time.Second
+	loopOrders           = 6 // per cycle, so at most as many are pending in Redis
+)
+
+// loop runs the faults while proofs are pruned: in each cycle workers lose
+// acknowledgements, then there is no worker for a time, then one drains the queue.
+type loop struct {
+	inbox  *product
+	cycles int
+}
+
+// manifest writes the resource that declares what the loop does, and returns its path.
+func (l loop) manifest(kind brokers.Kind, period time.Duration) (string, error) {
+	own := map[brokers.Kind]string{
+		brokers.RabbitMQ:     fmt.Sprintf("type: amqp\n    redelivery: {heartbeat: %s", loopHeartbeat),
+		brokers.RedisStreams: fmt.Sprintf("type: redis\n    redelivery: {redeliverTimeout: %s, claimInterval: %s, maxPending: %d", loopRedeliverTimeout, loopClaimInterval, loopOrders),
+		brokers.Doctrine:     fmt.Sprintf("type: doctrine\n    redelivery: {redeliverTimeout: %s, checkDelayedInterval: 0s", loopRedeliverTimeout),
+	}
+	text := fmt.Sprintf(`apiVersion: messaginginbox.dev/v1alpha1
+kind: MessagingInbox
+metadata: {name: loop}
+spec:
+  database: {urlSecretRef: {name: database}}
+  retention: {period: %s, marginPercent: 0}
+  redelivery: {maxDowntime: %s, maxHandlerTime: 200ms, lostAcks: 1}
+  transports:
+  - name: %s
+    %s, retryStrategy: {maxRetries: %d, delay: %s, multiplier: 2, jitter: 0}}
+`, period, loopMaxDowntime, transport, own[kind], loopMaxRetries, loopRetryDelay)
+	path := filepath.Join(l.inbox.dir, fmt.Sprintf("%s-%s.yaml", kind, period))
+	return path, os.WriteFile(path, []byte(text), 0o600)
+}
+
+// required is the window that the operator computes for the loop.
+func (l loop) required(ctx context.Context, kind brokers.Kind) (time.Duration, error) {
+	path, err := l.manifest(kind, time.Hour)
+	if err != nil {
+		return 0, err
+	}
+	return l.inbox.required(ctx, path)
+}
+
+// justAbove prunes with a retention one second above the required window.
+func (l loop) justAbove(ctx context.Context, a *application) (check, error) {
+	required, err := l.required(ctx, a.kind)
+	if err != nil {
+		return check{}, err
+	}
+	retention := required + time.Second
+	path, err := l.manifest(a.kind, retention)
+	if err != nil {
+		return check{}, err
+	}
+	reason, code, err := l.inbox.retentionSafe(ctx, a.url, path)
+	if err != nil {
+		return check{}, err
+	}
+	deleted := 0
+	err = a.whilePruning(ctx, time.Second, func(ctx context.Context) error {
+		report, failure := l.inbox.prune(ctx, a.url, retention, required)
+		deleted += report.RowsDeleted
+		if failure == nil && report.code != exitDone {
+			failure = fmt.Errorf("inbox prune: %s, %s", report.Result, report.Reason)
+		}
+		return failure
+	}, l.cycles)
+	if err != nil {
+		return check{}, err
+	}
+	b, err := a.balance(ctx)
+	skipped, latest := a.redeliveries()
+	return verdict("pruning on, retention just above the required window",
+		"inbox check is satisfied, proofs are pruned, no redelivery finds its proof gone",
+		code == exitDone && deleted > 0 && skipped > 0 && b.doubled == 0 && b.lost == 0,
+		"required %s, retention %s, inbox check: %s; proofs pruned: %d; redeliveries that found their proof: %d, the latest %s after the commit; double effects: %d, lost: %d",
+		required, retention, reason, deleted, skipped, latest.Round(100*time.Millisecond), b.doubled, b.lost), err
+}
+
+// justBelow asks the operator to prune with a retention one second too short.
+func (l loop) justBelow(ctx context.Context, a *application) (check, error) {
+	required, err := l.required(ctx, a.kind)
+	if err != nil {
+		return check{}, err
+	}
+	retention := required - time.Second
+	path, err := l.manifest(a.kind, retention)
+	if err != nil {
+		return check{}, err
+	}
+	reason, code, err := l.inbox.retentionSafe(ctx, a.url, path)
+	if err != nil {
+		return check{}, err
+	}
+	if _, err = a.db.Exec(ctx, `INSERT INTO messenger_inbox SELECT $1, 'old-' || n, localtimestamp - interval '1 day' FROM generate_series(1, 10) n`, transport); err != nil {
+		return check{}, err
+	}
+	report, err := l.inbox.prune(ctx, a.url, retention, required)
+	if err != nil {
+		return check{}, err
+	}
+	b, err := a.balance(ctx)
+	return verdict("retention just below the required window",
+		"inbox check and inbox prune refuse; nothing is deleted",
+		code == exitUnready && reason == "False/TooShort" && report.code == exitRefused && report.Reason == "TooShort" && b.proofs == 10,
+		"required %s, retention %s; inbox check: %s, exit code %d; inbox prune: %s, %s, exit code %d; %d of 10 old proofs are left",
+		required, retention, reason, code, report.Result, report.Reason, report.code, b.proofs), err
+}
+
+// bypassed deletes proofs without the operator, by a retention that somebody guessed.
+func (l loop) bypassed(ctx context.Context, a *application) (check, error) {
+	const guess = time.Second
+	err := a.whilePruning(ctx, 100*time.Millisecond, func(ctx context.Context) error {
+		_, failure := a.db.Exec(ctx, `DELETE FROM messenger_inbox WHERE processed_at < clock_timestamp() AT TIME ZONE 'UTC' - make_interval(secs => $1)`, guess.Seconds())
+		return failure
+	}, 1)
+	if err != nil {
+		return check{}, err
+	}
+	b, err := a.balance(ctx)
+	return verdict("operator bypassed: DELETE with a retention of "+guess.String(),
+		"double effects really happen: this run can fail", b.doubled > 0 && b.lost == 0,
+		"%d of %d orders have two effects or more", b.doubled, b.orders), err
+}
+
+// whilePruning runs the cycles while prune is called again and again.
+func (a *application) whilePruning(ctx context.Context, pause time.Duration, prune func(context.Context) error, cycles int) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan error, 1)
+	go func() {
+		for {
+			if err := prune(context.WithoutCancel(ctx)); err != nil {
+				stop()
+				done <- err
+				return
+			}
+			select {
+			case <-ctx.Done():
+				done <- nil
+				return
+			case <-time.After(pause):
+			}
+		}
+	}()
+	var failure error
+	for range cycles {
+		if failure = a.cycle(ctx); failure != nil {
+			break
+		}
+	}
+	stop()
+	return errors.Join(<-done, failure)
+}
+
+func (a *application) loseAcksOfLoop(config *worker.Config) {
+	config.FailFirst = true
+	config.LoseAcks = 0.7
+	config.Broker.RedeliverTimeout, config.Broker.ClaimInterval, config.Broker.Heartbeat = loopRedeliverTimeout, loopClaimInterval, loopHeartbeat
+	config.Broker.RetryDelay, config.Broker.MaxRetries = loopRetryDelay, loopMaxRetries
+}
+
+// cycle lets every order fail once, be retried and committed, and many of them lose their
+// acknowledgement. Every worker has a name of its own, so that Redis redelivers by time.
+func (a *application) cycle(ctx context.Context) error {
+	if err := a.publish(ctx, loopOrders, 1); err != nil {
+		return err
+	}
+	for {
+		committed, err := a.committed(ctx)
+		if err != nil {
+			return err
+		}
+		if committed {
+			break
+		}
+		p, err := a.start(consumer.NewMessageID(), a.loseAcksOfLoop, nil)
+		if err != nil {
+			return err
+		}
+		if err := a.awaitDeathOrCommits(ctx, p); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(loopMaxDowntime - 500*time.Millisecond): // the backlog needs some time too
+	}
+	return a.drain(func(config *worker.Config) {
+		a.loseAcksOfLoop(config)
+		config.Broker.Consumer = consumer.NewMessageID()
+	})
+}
+
+// committed says whether every order was handled at least once.
+func (a *application) committed(ctx context.Context) (bool, error) {
+	var missing bool
+	err := a.db.QueryRow(ctx, `SELECT count(*) > 0 FROM unnest($1::text[]) published (order_number)
+		WHERE NOT EXISTS (SELECT FROM shipments WHERE shipments.order_number = published.order_number)`, a.published).Scan(&missing)
+	return !missing, err
+}
+
+// awaitDeathOrCommits returns when the worker has killed itself, or all is handled.
+func (a *application) awaitDeathOrCommits(ctx context.Context, p *worker.Process) error {
+	for {
+		select {
+		case <-p.Ended():
+			_, err := p.Wait()
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+		committed, err := a.committed(ctx)
+		if err != nil || committed {
+			return errors.Join(err, p.Stop())
+		}
+	}
+}
+
+// redeliveries counts those that found their proof, and how long after the commit the latest came.
+func (a *application) redeliveries() (skipped int, latest time.Duration) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	commits := map[string]time.Time{}
+	for _, event := range a.events {
+		if event.Step == consumer.StepCommitted {
+			commits[event.MessageID] = event.At
+		}
+	}
+	for _, event := range a.events {
+		if event.Outcome == consumer.Skipped {
+			skipped++
+			latest = max(latest, event.At.Sub(commits[event.MessageID]))
+		}
+	}
+	return skipped, latest
+}
