@@ -49,17 +49,22 @@ func newApplication(ctx context.Context, e *environment, kind brokers.Kind, seed
 		DatabaseURL: a.url, Transport: transport, ChargeTimeout: 2 * time.Second,
 	}
 	a.config.Broker.Consumer = "publisher"
-	target, err := database.Parse(a.url)
-	if err != nil {
-		return nil, err
-	}
-	if a.db, err = target.Connect(ctx, database.Limits{ApplicationName: "faults", StatementTimeout: time.Minute}); err != nil {
+	var err error
+	if a.db, err = a.connect(ctx, "faults"); err != nil {
 		return nil, err
 	}
 	if err := a.setUp(ctx); err != nil {
 		return nil, errors.Join(err, a.db.Close(ctx))
 	}
 	return a, nil
+}
+
+func (a *application) connect(ctx context.Context, name string) (*pgx.Conn, error) {
+	target, err := database.Parse(a.url)
+	if err != nil {
+		return nil, err
+	}
+	return target.Connect(ctx, database.Limits{ApplicationName: name, StatementTimeout: time.Minute})
 }
 
 func (a *application) setUp(ctx context.Context) error {

@@ -131,8 +131,13 @@ func (l loop) justBelow(ctx context.Context, a *application) (check, error) {
 // bypassed deletes proofs without the operator, by a retention that somebody guessed.
 func (l loop) bypassed(ctx context.Context, a *application) (check, error) {
 	const guess = time.Second
-	err := a.whilePruning(ctx, 100*time.Millisecond, func(ctx context.Context) error {
-		_, failure := a.db.Exec(ctx, `DELETE FROM messenger_inbox WHERE processed_at < clock_timestamp() AT TIME ZONE 'UTC' - make_interval(secs => $1)`, guess.Seconds())
+	somebody, err := a.connect(ctx, "bypass")
+	if err != nil {
+		return check{}, err
+	}
+	defer func() { _ = somebody.Close(context.WithoutCancel(ctx)) }() // each DELETE commits by itself
+	err = a.whilePruning(ctx, 100*time.Millisecond, func(ctx context.Context) error {
+		_, failure := somebody.Exec(ctx, `DELETE FROM messenger_inbox WHERE processed_at < clock_timestamp() AT TIME ZONE 'UTC' - make_interval(secs => $1)`, guess.Seconds())
 		return failure
 	}, 1)
 	if err != nil {
@@ -203,15 +208,35 @@ func (a *application) cycle(ctx context.Context) error {
 			return err
 		}
 	}
+	// What comes back before the downtime is handled; the rest comes back at its end.
+	p, err := a.start(consumer.NewMessageID(), a.withoutLosses, nil)
+	if err != nil {
+		return err
+	}
+	pause := time.Duration(a.random.Int64N(int64(loopRedeliverTimeout)))
+	if err := errors.Join(sleep(ctx, pause), p.Stop()); err != nil {
+		return err
+	}
+	if err := sleep(ctx, loopMaxDowntime-500*time.Millisecond); err != nil { // the backlog needs some time too
+		return err
+	}
+	return a.drain(a.withoutLosses)
+}
+
+// withoutLosses is a worker of the loop that acknowledges what it handles.
+func (a *application) withoutLosses(config *worker.Config) {
+	a.loseAcksOfLoop(config)
+	config.LoseAcks = 0
+	config.Broker.Consumer = consumer.NewMessageID()
+}
+
+func sleep(ctx context.Context, pause time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(loopMaxDowntime - 500*time.Millisecond): // the backlog needs some time too
+	case <-time.After(pause):
+		return nil
 	}
-	return a.drain(func(config *worker.Config) {
-		a.loseAcksOfLoop(config)
-		config.Broker.Consumer = consumer.NewMessageID()
-	})
 }
 
 // committed says whether every order was handled at least once.
