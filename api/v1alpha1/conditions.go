@@ -68,6 +68,10 @@ const (
 	ReasonMigrationFailed    = "MigrationFailed"
 	ReasonInvalidTimeZone    = "InvalidTimeZone"
 
+	// Remarks in the message of SchemaReady; they never decide it.
+	ReasonTimestampIndexMissing = "TimestampIndexMissing"
+	ReasonTriggersOrRules       = "TriggersOrRules"
+
 	// RetentionSafe.
 	ReasonCoversWindow  = "CoversWindow"
 	ReasonTooShort      = "TooShort"

@@ -9,7 +9,7 @@ import (
 // +kubebuilder:validation:Enum=amqp;doctrine;redis;sqs;beanstalkd;sync;inMemory;custom
 type TransportType string
 
-// The transport types. Symfony's DSN schemes of each are in docs/reference.
+// The transport types, by the broker behind Symfony's DSN.
 const (
 	TransportAMQP       TransportType = "amqp"
 	TransportDoctrine   TransportType = "doctrine"

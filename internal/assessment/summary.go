@@ -67,19 +67,22 @@ func firstCause(conditions []metav1.Condition) *metav1.Condition {
 
 // needsAPerson are the reasons, beside terminal failures, that only a person mends.
 var needsAPerson = map[string]bool{
-	v1alpha1.ReasonTooShort:         true,
-	v1alpha1.ReasonUnbounded:        true,
-	v1alpha1.ReasonRetentionZero:    true,
-	v1alpha1.ReasonForeignTable:     true,
-	v1alpha1.ReasonNotATable:        true,
-	v1alpha1.ReasonColumnMissing:    true,
-	v1alpha1.ReasonColumnType:       true,
-	v1alpha1.ReasonColumnNullable:   true,
-	v1alpha1.ReasonUniqueKeyMissing: true,
-	v1alpha1.ReasonDuplicateRecords: true,
-	v1alpha1.ReasonIndexNameTaken:   true,
-	v1alpha1.ReasonInvalidTimeZone:  true,
-	v1alpha1.ReasonInvalidSchedule:  true,
+	v1alpha1.ReasonTooShort:           true,
+	v1alpha1.ReasonUniqueKeyTooNarrow: true,
+	v1alpha1.ReasonUnloggedTable:      true,
+	v1alpha1.ReasonReferencedTable:    true,
+	v1alpha1.ReasonUnbounded:          true,
+	v1alpha1.ReasonRetentionZero:      true,
+	v1alpha1.ReasonForeignTable:       true,
+	v1alpha1.ReasonNotATable:          true,
+	v1alpha1.ReasonColumnMissing:      true,
+	v1alpha1.ReasonColumnType:         true,
+	v1alpha1.ReasonColumnNullable:     true,
+	v1alpha1.ReasonUniqueKeyMissing:   true,
+	v1alpha1.ReasonDuplicateRecords:   true,
+	v1alpha1.ReasonIndexNameTaken:     true,
+	v1alpha1.ReasonInvalidTimeZone:    true,
+	v1alpha1.ReasonInvalidSchedule:    true,
 }
 
 func stalls(cause metav1.Condition, failures []*database.Failure) bool {

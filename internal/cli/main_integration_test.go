@@ -3,24 +3,13 @@
 package cli
 
 import (
-	"fmt"
-	"os"
 	"testing"
 
 	"github.com/messaginginbox/operator/test/postgres"
 )
 
-// runAsCommand makes the test binary behave as the command inbox, so that tests see true
-// exit codes and send true signals.
-const runAsCommand = "INBOX_TEST_RUN_AS_COMMAND"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(runAsCommand) != "" {
-		err := NewRootCommand().Execute()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "inbox:", err)
-		}
-		os.Exit(ExitCode(err))
+func init() {
+	aroundTests = func(m *testing.M) testRun {
+		return func() int { return postgres.Main(m, postgres.Options{}) }
 	}
-	os.Exit(postgres.Main(m, postgres.Options{}))
 }

@@ -136,7 +136,7 @@ func printWindowTable(out io.Writer, inbox *v1alpha1.MessagingInbox, requirement
 			_, _ = fmt.Fprintf(table, "%s\t%s\tunbounded\tundeclared\n", name, field)
 			name = ""
 		}
-		_, _ = fmt.Fprintf(table, "%s\twindow\t%s\t\n", name, humanOr(window.Duration, window.Bounded))
+		_, _ = fmt.Fprintf(table, "%s\twindow\t%s\tsum\n", name, humanOr(window.Duration, window.Bounded))
 	}
 	withMargin, bounded := requirement.WithMargin(int64(inbox.Spec.Retention.MarginPercent))
 	_, _ = fmt.Fprintf(table, "\nRequired: %s, with a margin of %d %%: %s\n", humanOr(requirement.Required, requirement.Bounded), inbox.Spec.Retention.MarginPercent, humanOr(withMargin, bounded))

@@ -83,7 +83,7 @@ func (i *inbox) fill(count int, from time.Duration) {
 	i.t.Helper()
 	i.exec(fmt.Sprintf(`INSERT INTO %s SELECT 'orders', md5($1::text || '/' || n),
 		clock_timestamp() - ($2::bigint + ($3::bigint - $2::bigint) * n / $1::bigint) * interval '1 second' FROM generate_series(0, $1::bigint - 1) n
-		ORDER BY n DESC`, i.table), count, int64(from.Seconds()), int64((2*week).Seconds()))
+		ORDER BY n DESC`, i.table), count, int64(from.Seconds()), int64((2 * week).Seconds()))
 }
 
 // number returns the one number that a query answers.

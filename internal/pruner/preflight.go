@@ -49,27 +49,22 @@ func preflight(ctx context.Context, conn *pgx.Conn, o Options) (table, error) {
 }
 
 // takeLock makes this the only run at the table. It returns how to give the lock back.
-// Behind a pooler, which may give every transaction another session, no lock can be held
-// for a whole run. That is safe: two runs delete the same expired records, and no others.
-func takeLock(ctx context.Context, conn *pgx.Conn, t table) (unlock func(context.Context) error, err error) {
-	var pid uint32
-	if err := conn.QueryRow(ctx, `SELECT pg_backend_pid()`).Scan(&pid); err != nil {
-		return nil, err
-	}
-	if pid != conn.PgConn().PID() {
+// Behind a pooler no lock can be held for a whole run. That is safe: two runs delete the same expired records, and no others.
+func takeLock(ctx context.Context, db *session, t table) (unlock func(context.Context) error, err error) {
+	if db.pooled {
 		return func(context.Context) error { return nil }, nil
 	}
 	var taken bool
 	// An oid is unsigned, the key is not: the same bits will do.
 	key := int32(t.oid) // #nosec G115 -- every oid still has a key of its own
-	if err := conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1::int, $2::int)`, int32(lockClass), key).Scan(&taken); err != nil {
+	if err := db.conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1::int, $2::int)`, int32(lockClass), key).Scan(&taken); err != nil {
 		return nil, fmt.Errorf("take the lock of the run: %w", err)
 	}
 	if !taken {
 		return nil, refuse(ReasonAlreadyRunning, "another run prunes %s at this moment; this one is not needed", t.name)
 	}
 	return func(ctx context.Context) error {
-		_, err := conn.Exec(ctx, `SELECT pg_advisory_unlock($1::int, $2::int)`, int32(lockClass), key)
+		_, err := db.conn.Exec(ctx, `SELECT pg_advisory_unlock($1::int, $2::int)`, int32(lockClass), key)
 		return err
 	}, nil
 }

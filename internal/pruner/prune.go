@@ -49,7 +49,10 @@ func (r *run) prune(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	unlock, err := takeLock(ctx, r.conn, t)
+	if r.session, err = openSession(ctx, r.conn, r.options); err != nil {
+		return err
+	}
+	unlock, err := takeLock(ctx, r.session, t)
 	if err != nil {
 		return err
 	}
@@ -62,7 +65,6 @@ func (r *run) prune(ctx context.Context) (err error) {
 		}
 	}()
 
-	r.session = &session{conn: r.conn, lockTimeout: r.options.LockTimeout, statementTimeout: r.options.StatementTimeout}
 	c, err := readCutoff(ctx, r.session, t, r.options.Retention)
 	if err != nil {
 		return err

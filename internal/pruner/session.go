@@ -2,6 +2,7 @@ package pruner
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strconv"
@@ -20,7 +21,7 @@ var errClockMovedBack = errors.New("the clock of the database was set back")
 const settings = `SELECT clock_timestamp(),
 	set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),
 	set_config('synchronous_commit', 'off', true), set_config('enable_seqscan', 'off', true),
-	set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)`
+	set_config('plan_cache_mode', 'force_generic_plan', true), set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)`
 
 // clockTolerance is a step back of the clock that time synchronisation may make.
 const clockTolerance = time.Second
@@ -28,10 +29,33 @@ const clockTolerance = time.Second
 // session runs short transactions.
 type session struct {
 	conn             *pgx.Conn
+	pooled           bool // a pooler may give every transaction another session of the server
 	lockTimeout      time.Duration
 	statementTimeout time.Duration
 	earliest         time.Time     // the database's clock must not show an earlier time
 	longest          time.Duration // of all transactions
+}
+
+// openSession finds out what the connection leads to: a pooler makes up the process id
+// that it gives its clients.
+func openSession(ctx context.Context, conn *pgx.Conn, o Options) (*session, error) {
+	var pid uint32
+	if err := conn.QueryRow(ctx, `SELECT pg_backend_pid()`).Scan(&pid); err != nil {
+		return nil, fmt.Errorf("ask for the process of the session: %w", err)
+	}
+	return &session{conn: conn, pooled: pid != conn.PgConn().PID(), lockTimeout: o.LockTimeout, statementTimeout: o.StatementTimeout}, nil
+}
+
+// prepare returns the name under which the statement is prepared: a run repeats few
+// statements often. Behind a pooler the statement stands for itself.
+func (s *session) prepare(ctx context.Context, sql string) (string, error) {
+	if s.pooled {
+		return sql, nil
+	}
+	// pgx prepares a name only once.
+	name := fmt.Sprintf("inbox_prune_%x", sha256.Sum256([]byte(sql)))[:40]
+	_, err := s.conn.Prepare(ctx, name, sql)
+	return name, err
 }
 
 // statement is one statement of a transaction and where its outcome goes.
@@ -64,9 +88,13 @@ func (s *session) transaction(ctx context.Context, statements ...statement) erro
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(len(statements)+1)*s.statementTimeout)
 	defer cancel()
 	batch := &pgx.Batch{}
-	batch.Queue(settings, milliseconds(s.lockTimeout), milliseconds(s.statementTimeout))
-	for _, statement := range statements {
-		batch.Queue(statement.sql, statement.arguments...)
+	all := append([]statement{{sql: settings, arguments: []any{milliseconds(s.lockTimeout), milliseconds(s.statementTimeout)}}}, statements...)
+	for _, statement := range all {
+		name, err := s.prepare(ctx, statement.sql)
+		if err != nil {
+			return err
+		}
+		batch.Queue(name, statement.arguments...)
 	}
 
 	started := time.Now()
