@@ -73,13 +73,13 @@ func (a *application) setUp(ctx context.Context) error {
 		return err
 	}
 	plan := dbschema.Compare(consumer.DefaultInbox, observed).Plan
-	if _, err := dbschema.Apply(ctx, a.db, consumer.DefaultInbox, plan.Digest(), dbschema.ApplyOptions{}); err != nil {
+	if _, err = dbschema.Apply(ctx, a.db, consumer.DefaultInbox, plan.Digest(), dbschema.ApplyOptions{}); err != nil {
 		return err
 	}
-	if err := consumer.SetupShipments(ctx, a.db); err != nil {
+	if err = consumer.SetupShipments(ctx, a.db); err != nil {
 		return err
 	}
-	if err := consumer.NewDoctrine(a.db, a.config.Queue, 0).Setup(ctx); err != nil {
+	if err = consumer.NewDoctrine(a.db, a.config.Queue, 0).Setup(ctx); err != nil {
 		return err
 	}
 	a.broker, err = a.config.Broker.Open(ctx, a.config.Queue)

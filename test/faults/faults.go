@@ -31,7 +31,7 @@ func loseAcknowledgement(ctx context.Context, a *application) (check, error) {
 	if err != nil {
 		return check{}, err
 	}
-	if err := a.drain(nil); err != nil {
+	if err = a.drain(nil); err != nil {
 		return check{}, err
 	}
 	after, err := a.balance(ctx)
@@ -59,17 +59,17 @@ func failBeforeCommit(ctx context.Context, a *application) (check, error) {
 	if err != nil {
 		return check{}, err
 	}
-	if err := await(ctx, rejected, "the first attempt to fail"); err != nil {
+	if err = await(ctx, rejected, "the first attempt to fail"); err != nil {
 		return check{}, errors.Join(err, p.Stop())
 	}
 	between, err := a.balance(ctx)
 	if err != nil {
 		return check{}, errors.Join(err, p.Stop())
 	}
-	if err := p.Stop(); err != nil {
+	if err = p.Stop(); err != nil {
 		return check{}, err
 	}
-	if err := a.drain(func(config *worker.Config) { config.Broker.RetryDelay = 2 * time.Second }); err != nil {
+	if err = a.drain(func(config *worker.Config) { config.Broker.RetryDelay = 2 * time.Second }); err != nil {
 		return check{}, err
 	}
 	after, err := a.balance(ctx)
@@ -99,7 +99,7 @@ func meet(ctx context.Context, a *application, firstFails bool) (check, error) {
 	if err != nil {
 		return check{}, err
 	}
-	if err := await(ctx, holding, "the first worker to write its proof"); err != nil {
+	if err = await(ctx, holding, "the first worker to write its proof"); err != nil {
 		return check{}, errors.Join(err, first.Stop())
 	}
 	steps := make(chan worker.Event, 100)
@@ -108,7 +108,7 @@ func meet(ctx context.Context, a *application, firstFails bool) (check, error) {
 		return check{}, errors.Join(err, first.Stop())
 	}
 	blocked, wait, outcome, err := a.watchSecond(ctx, steps)
-	if err := errors.Join(err, first.Stop(), second.Stop(), a.drain(nil)); err != nil {
+	if err = errors.Join(err, first.Stop(), second.Stop(), a.drain(nil)); err != nil {
 		return check{}, err
 	}
 	after, err := a.balance(ctx)
@@ -158,7 +158,7 @@ func charge(ctx context.Context, a *application, idempotencyKey bool) (result ch
 		return check{}, err
 	}
 	defer func() { err = errors.Join(err, payments.Close()) }()
-	if err := a.publish(ctx, 1, 1); err != nil {
+	if err = a.publish(ctx, 1, 1); err != nil {
 		return check{}, err
 	}
 	err = a.drain(func(config *worker.Config) {

@@ -3,7 +3,9 @@
 package main
 
 import (
+	"flag"
 	"os"
+	"strconv"
 	"testing"
 
 	"github.com/messaginginbox/operator/test/faults/brokers"
@@ -12,6 +14,10 @@ import (
 
 func TestMain(m *testing.M) {
 	worker.Main()
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil {
+		panic(err) // the flag is one of every test binary
+	}
 	os.Exit(m.Run())
 }
 
@@ -23,8 +29,8 @@ func TestContractHoldsUnderFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := e.stop(); err != nil {
-			t.Error(err)
+		if failure := e.stop(); failure != nil {
+			t.Error(failure)
 		}
 	})
 	inbox, err := buildProduct(t.Context())
@@ -32,25 +38,22 @@ func TestContractHoldsUnderFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := inbox.remove(); err != nil {
-			t.Error(err)
+		if failure := inbox.remove(); failure != nil {
+			t.Error(failure)
 		}
 	})
-	short := plan{kills: 5, cycles: 3, seed: 1, inbox: inbox}
-	for _, kind := range kinds {
-		t.Run(string(kind), func(t *testing.T) {
-			t.Parallel()
-			for _, tried := range short.trials() {
-				t.Run(tried.name, func(t *testing.T) {
-					c, err := try(t.Context(), e, kind, short.seed, tried)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if !c.passed {
-						t.Errorf("%s\nexpected: %s\nhappened: %s", c.name, c.expected, c.happened)
-					}
-				})
-			}
-		})
+	for _, tried := range (plan{kills: 5, cycles: 3, inbox: inbox}).trials() {
+		for _, kind := range kinds {
+			t.Run(string(kind)+" "+tried.name, func(t *testing.T) {
+				t.Parallel()
+				c, err := try(t.Context(), e, kind, 1, tried)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !c.passed {
+					t.Errorf("%s\nexpected: %s\nhappened: %s", c.name, c.expected, c.happened)
+				}
+			})
+		}
 	}
 }

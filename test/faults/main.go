@@ -40,7 +40,7 @@ func run(ctx context.Context, arguments []string) (err error) {
 	cycles := flags.Int("cycles", 4, "`number` of rounds of lost acknowledgements, downtime and redelivery while proofs are pruned")
 	list := flags.String("brokers", "rabbitmq,redis,doctrine", "comma-separated `list` of brokers")
 	seed := flags.Uint64("seed", rand.Uint64(), "of what is random; the scheduler is not") // #nosec G404 -- not a secret
-	if err := flags.Parse(arguments); err != nil {
+	if err = flags.Parse(arguments); err != nil {
 		return err
 	}
 	var kinds []brokers.Kind

@@ -46,21 +46,32 @@ func (p plan) trials() []trial {
 	)
 }
 
-// runAll tries everything on every broker, the brokers side by side.
+// atOnce is how many trials run side by side. They mostly wait.
+const atOnce = 6
+
+// runAll tries everything on every broker.
 func runAll(ctx context.Context, e *environment, kinds []brokers.Kind, p plan, j *journal) error {
-	failures := make([]error, len(kinds))
-	var group sync.WaitGroup
-	for i, kind := range kinds {
-		group.Go(func() {
-			for _, t := range p.trials() {
+	var (
+		group    sync.WaitGroup
+		mutex    sync.Mutex
+		failures []error
+	)
+	slots := make(chan struct{}, atOnce)
+	for _, t := range p.trials() {
+		for _, kind := range kinds {
+			slots <- struct{}{}
+			group.Go(func() {
+				defer func() { <-slots }()
 				c, err := try(ctx, e, kind, p.seed, t)
-				if err != nil {
-					failures[i] = fmt.Errorf("%s: %s: %w", kind, t.name, err)
+				if err == nil {
+					j.add(kind, c)
 					return
 				}
-				j.add(kind, c)
-			}
-		})
+				mutex.Lock()
+				defer mutex.Unlock()
+				failures = append(failures, fmt.Errorf("%s: %s: %w", kind, t.name, err))
+			})
+		}
 	}
 	group.Wait()
 	return errors.Join(failures...)

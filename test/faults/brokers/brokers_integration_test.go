@@ -114,56 +114,66 @@ func (w worker) expectWaiting(expected int64) {
 	}
 }
 
+var message = consumer.Message{ID: consumer.NewMessageID(), Retries: 2, Body: `{"order": "é"}`}
+
 func TestBrokersDeliverAtLeastOnce(t *testing.T) {
-	message := consumer.Message{ID: consumer.NewMessageID(), Retries: 2, Body: `{"order": "é"}`}
 	for _, address := range addresses(t) {
-		t.Run(string(address.Kind)+" delivers what was published, until it is acknowledged", func(t *testing.T) {
-			w := open(t, address, "acknowledged", "one")
-			w.expectNothing()
-			w.publish(message, 0)
-			w.expectWaiting(1)
-			delivery := w.next()
-			if delivery.Message != message {
-				t.Errorf("%+v", delivery.Message)
-			}
-			w.expectNothing()
-			if err := w.Acknowledge(t.Context(), delivery); err != nil {
-				t.Fatal(err)
-			}
-			w.expectWaiting(0)
-		})
-		t.Run(string(address.Kind)+" delivers to another worker what was not acknowledged", func(t *testing.T) {
-			dead := open(t, address, "lost", "dead")
-			dead.publish(message, 0)
-			first := dead.next()
-			if err := dead.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			again := open(t, address, "lost", "alive").next()
-			if again.Message != first.Message || again.Redelivered != (address.Kind == brokers.RabbitMQ) {
-				t.Errorf("%+v", again)
-			}
-		})
-		t.Run(string(address.Kind)+" drops what is rejected", func(t *testing.T) {
-			w := open(t, address, "rejected", "one")
-			w.publish(message, 0)
-			if err := w.Reject(t.Context(), w.next()); err != nil {
-				t.Fatal(err)
-			}
-			w.expectWaiting(0)
-		})
-		t.Run(string(address.Kind)+" holds back what is delayed", func(t *testing.T) {
-			w := open(t, address, "delayed", "one")
-			published := time.Now()
-			w.publish(message, time.Second)
-			w.publish(message, time.Second) // equal messages stay two
-			w.expectWaiting(2)
-			w.next()
-			// The Doctrine transport counts in whole seconds, from the one that has begun.
-			if early := time.Until(published.Add(time.Second)); early > 0 && address.Kind != brokers.Doctrine {
-				t.Errorf("it came %s too early", early)
-			}
-			w.next()
-		})
+		name := string(address.Kind)
+		t.Run(name+" delivers what was published, until it is acknowledged", func(t *testing.T) { deliversUntilAcknowledged(t, address) })
+		t.Run(name+" delivers to another worker what was not acknowledged", func(t *testing.T) { redelivers(t, address) })
+		t.Run(name+" drops what is rejected", func(t *testing.T) { dropsRejected(t, address) })
+		t.Run(name+" holds back what is delayed", func(t *testing.T) { holdsBack(t, address) })
 	}
+}
+
+func deliversUntilAcknowledged(t *testing.T, address brokers.Address) {
+	w := open(t, address, "acknowledged", "one")
+	w.expectNothing()
+	w.publish(message, 0)
+	w.expectWaiting(1)
+	delivery := w.next()
+	if delivery.Message != message {
+		t.Errorf("%+v", delivery.Message)
+	}
+	w.expectNothing()
+	if err := w.Acknowledge(t.Context(), delivery); err != nil {
+		t.Fatal(err)
+	}
+	w.expectWaiting(0)
+}
+
+func redelivers(t *testing.T, address brokers.Address) {
+	dead := open(t, address, "lost", "dead")
+	dead.publish(message, 0)
+	first := dead.next()
+	if err := dead.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, address, "lost", "alive").next()
+	if again.Message != first.Message || again.Redelivered != (address.Kind == brokers.RabbitMQ) {
+		t.Errorf("%+v", again)
+	}
+}
+
+func dropsRejected(t *testing.T, address brokers.Address) {
+	w := open(t, address, "rejected", "one")
+	w.publish(message, 0)
+	if err := w.Reject(t.Context(), w.next()); err != nil {
+		t.Fatal(err)
+	}
+	w.expectWaiting(0)
+}
+
+func holdsBack(t *testing.T, address brokers.Address) {
+	w := open(t, address, "delayed", "one")
+	published := time.Now()
+	w.publish(message, time.Second)
+	w.publish(message, time.Second) // equal messages stay two
+	w.expectWaiting(2)
+	w.next()
+	// The Doctrine transport counts in whole seconds, from the one that has begun.
+	if early := time.Until(published.Add(time.Second)); early > 0 && address.Kind != brokers.Doctrine {
+		t.Errorf("it came %s too early", early)
+	}
+	w.next()
 }

@@ -100,26 +100,29 @@ func (p *process) tail() string {
 		return err.Error()
 	}
 	defer func() { _ = file.Close() }() // only read
-	if end, err := file.Seek(0, io.SeekEnd); err == nil {
-		_, _ = file.Seek(max(end-size, 0), io.SeekStart) // at worst all is shown
-	}
 	text, err := io.ReadAll(file)
 	if err != nil {
 		return err.Error()
 	}
-	return string(text)
+	return string(text[max(len(text)-size, 0):])
 }
 
 // freePorts returns ports that were free a moment ago.
 func freePorts(ctx context.Context, count int) ([]int, error) {
 	ports := make([]int, 0, count)
+	var listeners []net.Listener // held until all are known, so that they differ
+	defer func() {
+		for _, listener := range listeners {
+			_ = listener.Close() // nobody has connected
+		}
+	}()
 	for range count {
 		var config net.ListenConfig
 		listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = listener.Close() }() // held until all are known, so that they differ
+		listeners = append(listeners, listener)
 		address, ok := listener.Addr().(*net.TCPAddr)
 		if !ok {
 			return nil, fmt.Errorf("%s is no TCP address", listener.Addr())
