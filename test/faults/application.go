@@ -126,7 +126,7 @@ func (a *application) start(name string, change func(*worker.Config), observe fu
 
 // drain lets an unharmed worker handle what is left: the queue, then, as
 // messenger:consume does with a failure transport, what went there.
-func (a *application) drain(change func(*worker.Config)) error {
+func (a *application) drain(ctx context.Context, change func(*worker.Config)) error {
 	for _, queue := range []string{a.config.Queue, a.config.FailureQueue} {
 		p, err := a.start("drain", func(config *worker.Config) {
 			if change != nil {
@@ -139,8 +139,8 @@ func (a *application) drain(change func(*worker.Config)) error {
 		if err != nil {
 			return err
 		}
-		if _, err := p.Wait(); err != nil {
-			return err
+		if _, err := p.Wait(ctx); err != nil {
+			return fmt.Errorf("drain %s: %w", queue, err)
 		}
 	}
 	return nil

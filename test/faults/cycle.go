@@ -81,7 +81,7 @@ func (a *application) cycle(ctx context.Context) error {
 	if err := sleep(ctx, loopMaxDowntime-500*time.Millisecond); err != nil { // the backlog needs some time too
 		return err
 	}
-	return a.drain(a.withoutLosses)
+	return a.drain(ctx, a.withoutLosses)
 }
 
 // withoutLosses is a worker of the loop that acknowledges what it handles.
@@ -113,7 +113,7 @@ func (a *application) awaitDeathOrCommits(ctx context.Context, p *worker.Process
 	for {
 		select {
 		case <-p.Ended():
-			_, err := p.Wait()
+			_, err := p.Wait(ctx)
 			return err
 		case <-time.After(50 * time.Millisecond):
 		}

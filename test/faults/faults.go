@@ -23,7 +23,7 @@ func loseAcknowledgement(ctx context.Context, a *application) (check, error) {
 	if err != nil {
 		return check{}, err
 	}
-	killed, err := p.Wait()
+	killed, err := p.Wait(ctx)
 	if err != nil {
 		return check{}, err
 	}
@@ -31,7 +31,7 @@ func loseAcknowledgement(ctx context.Context, a *application) (check, error) {
 	if err != nil {
 		return check{}, err
 	}
-	if err = a.drain(nil); err != nil {
+	if err = a.drain(ctx, nil); err != nil {
 		return check{}, err
 	}
 	after, err := a.balance(ctx)
@@ -69,7 +69,7 @@ func failBeforeCommit(ctx context.Context, a *application) (check, error) {
 	if err = p.Stop(); err != nil {
 		return check{}, err
 	}
-	if err = a.drain(func(config *worker.Config) { config.Broker.RetryDelay = 2 * time.Second }); err != nil {
+	if err = a.drain(ctx, func(config *worker.Config) { config.Broker.RetryDelay = 2 * time.Second }); err != nil {
 		return check{}, err
 	}
 	after, err := a.balance(ctx)
@@ -108,7 +108,7 @@ func meet(ctx context.Context, a *application, firstFails bool) (check, error) {
 		return check{}, errors.Join(err, first.Stop())
 	}
 	blocked, wait, outcome, err := a.watchSecond(ctx, steps)
-	if err = errors.Join(err, first.Stop(), second.Stop(), a.drain(nil)); err != nil {
+	if err = errors.Join(err, first.Stop(), second.Stop(), a.drain(ctx, nil)); err != nil {
 		return check{}, err
 	}
 	after, err := a.balance(ctx)
@@ -161,7 +161,7 @@ func charge(ctx context.Context, a *application, idempotencyKey bool) (result ch
 	if err = a.publish(ctx, 1, 1); err != nil {
 		return check{}, err
 	}
-	err = a.drain(func(config *worker.Config) {
+	err = a.drain(ctx, func(config *worker.Config) {
 		config.ChargeURL, config.IdempotencyKey = payments.URL(), idempotencyKey
 	})
 	if err != nil {

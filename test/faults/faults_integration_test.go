@@ -42,11 +42,12 @@ func TestContractHoldsUnderFaults(t *testing.T) {
 			t.Error(failure)
 		}
 	})
-	for _, tried := range (plan{kills: 5, cycles: 3, inbox: inbox}).trials() {
+	short := plan{kills: 5, cycles: 3, inbox: inbox}
+	for _, tried := range short.trials() {
 		for _, kind := range kinds {
 			t.Run(string(kind)+" "+tried.name, func(t *testing.T) {
 				t.Parallel()
-				c, err := try(t.Context(), e, kind, 1, tried)
+				c, err := short.try(t.Context(), e, kind, tried)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/messaginginbox/operator/test/faults/brokers"
 )
@@ -59,10 +60,15 @@ func runAll(ctx context.Context, e *environment, kinds []brokers.Kind, p plan, j
 	slots := make(chan struct{}, atOnce)
 	for _, t := range p.trials() {
 		for _, kind := range kinds {
-			slots <- struct{}{}
+			select {
+			case slots <- struct{}{}:
+			case <-ctx.Done():
+				group.Wait()
+				return errors.Join(append(failures, ctx.Err())...)
+			}
 			group.Go(func() {
 				defer func() { <-slots }()
-				c, err := try(ctx, e, kind, p.seed, t)
+				c, err := p.try(ctx, e, kind, t)
 				if err == nil {
 					j.add(kind, c)
 					return
@@ -77,8 +83,11 @@ func runAll(ctx context.Context, e *environment, kinds []brokers.Kind, p plan, j
 	return errors.Join(failures...)
 }
 
-func try(ctx context.Context, e *environment, kind brokers.Kind, seed uint64, t trial) (c check, err error) {
-	a, err := newApplication(ctx, e, kind, seed)
+// try bounds the trial: a queue that never drains would last for ever.
+func (p plan) try(ctx context.Context, e *environment, kind brokers.Kind, t trial) (c check, err error) {
+	ctx, stop := context.WithTimeout(ctx, 5*time.Minute+time.Duration(p.kills)*time.Second)
+	defer stop()
+	a, err := newApplication(ctx, e, kind, p.seed)
 	if err != nil {
 		return check{}, err
 	}

@@ -57,7 +57,7 @@ func (s soak) run(ctx context.Context, a *application, kills int) (check, error)
 			return check{}, errors.Join(ctx.Err(), stopAll(workers))
 		}
 	}
-	if err := errors.Join(stopAll(workers), a.drain(s.change)); err != nil {
+	if err := errors.Join(stopAll(workers), a.drain(ctx, s.change)); err != nil {
 		return check{}, err
 	}
 	b, err := a.balance(ctx)

@@ -3,6 +3,7 @@ package worker
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,8 +113,14 @@ func (p *Process) Stop() error {
 // Ended is closed when the worker has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Wait returns when the worker has ended by itself, and says whether it was by SIGKILL.
-func (p *Process) Wait() (killed bool, err error) {
-	<-p.ended
-	return p.killed, p.err
+// Wait returns when the worker has ended by itself, and says whether it was by SIGKILL. When
+// ctx ends before, it kills the worker and returns an error.
+func (p *Process) Wait(ctx context.Context) (killed bool, err error) {
+	select {
+	case <-p.ended:
+		return p.killed, p.err
+	case <-ctx.Done():
+		_, err := p.Kill()
+		return true, errors.Join(fmt.Errorf("a worker did not end in time: %w", ctx.Err()), err)
+	}
 }
