@@ -19,7 +19,7 @@ LDFLAGS = -s -w -X $(VERSION_PACKAGE).version=$(VERSION) -X $(VERSION_PACKAGE).r
 MODULES = . hack/cluster test/faults
 in_each_module = @set -e; for module in $(MODULES); do (cd $$module && set -x && $(1)); done
 
-TAGS    = integration,e2e
+TAGS    = integration,e2e,bench
 
 # Packages whose tests run with the race detector, as an extended regular expression.
 RACE = /(internal/(database|dbschema|pruner)|controllers)(/|$$)
@@ -70,7 +70,7 @@ test-integration: ## Run the tests against a real PostgreSQL and a real apiserve
 
 .PHONY: test-e2e
 test-e2e: ## Run the end-to-end tests on a real node.
-	go test -tags e2e -count=1 -timeout 40m ./test/e2e/...
+	go test -tags e2e -count=1 -timeout 40m -v ./test/e2e
 
 # Random kills per fault and broker; 200 are a soak of about four minutes.
 SOAK ?= 10
@@ -80,9 +80,10 @@ faults: ## Prove the contract under faults on RabbitMQ, Redis and the Doctrine t
 	cd test/faults && go run . --soak $(SOAK)
 
 .PHONY: bench
-bench: ## Measure what docs/benchmarks.md reports.
-	@assets=$$(cd hack/cluster && go run . binaries --envtest | tail -n 1) && export KUBEBUILDER_ASSETS="$$assets" && set -x && \
-	go test -tags integration -run '^$$' -bench . -benchtime 1x -timeout 60m ./internal/pruner/... ./test/...
+bench: ## Measure what docs/benchmarks.md reports (about half an hour).
+	go test -tags integration -run '^$$' -bench . -benchtime 4x -timeout 60m ./internal/pruner
+	go test -tags bench -run '^$$' -bench 'ToReady' -benchtime 10x -timeout 30m -v ./test/bench
+	go test -tags bench -run '^$$' -bench 'TenQuietMinutes' -benchtime 1x -timeout 30m -v ./test/bench
 
 ## Develop
 

@@ -94,8 +94,9 @@ func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv
 	if spec.Suspend || spec.Pruning.Suspend || s.pruning.Blocker != nil {
 		return nil
 	}
-	s.pruning.NextRun = ticks.Next(s.now)
-	status.NextRun = &metav1.Time{Time: s.pruning.NextRun}
+	if s.pruning.NextRun = ticks.Next(s.now); !s.pruning.NextRun.IsZero() {
+		status.NextRun = &metav1.Time{Time: s.pruning.NextRun}
+	}
 
 	tick, due := ticks.Latest(s.lastTick(jobs), s.now)
 	if !due || slices.ContainsFunc(jobs, func(job batchv1.Job) bool { return !finished(&job) }) {

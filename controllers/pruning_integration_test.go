@@ -166,6 +166,9 @@ func TestOneJobATickAndItsReportInTheStatus(t *testing.T) {
 	if len(s.jobs(t)) != 1 {
 		t.Error("a second Job was created for the same tick")
 	}
+	if first := s.inbox.Status.Conditions[0]; first.Type != v1alpha1.ConditionReady {
+		t.Errorf("the first condition is %s, and a person reads Ready first", first.Type)
+	}
 }
 
 func TestMissedTicksAreMadeUpForByOneRunAndRunsDoNotOverlap(t *testing.T) {

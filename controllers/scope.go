@@ -58,6 +58,7 @@ func (s *scope) summarize() {
 		}
 	}
 	s.set(summary...)
+	assessment.Sort(s.status().Conditions)
 }
 
 func (s *scope) failures() []*database.Failure {

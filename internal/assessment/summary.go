@@ -1,7 +1,9 @@
 package assessment
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,4 +117,24 @@ func summary(conditions []metav1.Condition) string {
 		}
 	}
 	return text
+}
+
+// order is that in which a person reads the conditions: the sum, then the causes.
+var order = append([]string{
+	v1alpha1.ConditionReady,
+	v1alpha1.ConditionStalled,
+	v1alpha1.ConditionReconciling,
+}, append(slices.Clone(decisive),
+	v1alpha1.ConditionCoverageComplete,
+	v1alpha1.ConditionTransactionShared,
+	v1alpha1.ConditionBusinessKeysEnforced,
+	v1alpha1.ConditionContractProven,
+	v1alpha1.ConditionTransportsObserved,
+)...)
+
+// Sort puts the conditions in the order in which a person reads them.
+func Sort(conditions []metav1.Condition) {
+	slices.SortStableFunc(conditions, func(a, b metav1.Condition) int {
+		return cmp.Compare(slices.Index(order, a.Type), slices.Index(order, b.Type))
+	})
 }
