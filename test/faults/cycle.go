@@ -9,8 +9,8 @@ import (
 	"github.com/messaginginbox/operator/test/faults/worker"
 )
 
-// whilePruning runs the cycles while prune is called again and again.
-func (a *application) whilePruning(ctx context.Context, pause time.Duration, prune func(context.Context) error, cycles int) error {
+// whilePruning runs so many cycles, and for so long at least, while prune is called again and again.
+func (a *application) whilePruning(ctx context.Context, pause time.Duration, prune func(context.Context) error, cycles int, atLeast time.Duration) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan error, 1)
@@ -30,10 +30,9 @@ func (a *application) whilePruning(ctx context.Context, pause time.Duration, pru
 		}
 	}()
 	var failure error
-	for range cycles {
-		if failure = a.cycle(ctx); failure != nil {
-			break
-		}
+	started := time.Now()
+	for n := 0; failure == nil && (n < cycles || time.Since(started) < atLeast); n++ {
+		failure = a.cycle(ctx)
 	}
 	stop()
 	return errors.Join(<-done, failure)

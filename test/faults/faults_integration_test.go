@@ -42,7 +42,7 @@ func TestContractHoldsUnderFaults(t *testing.T) {
 			t.Error(failure)
 		}
 	})
-	short := plan{kills: 5, cycles: 3, inbox: inbox}
+	short := plan{kills: 5, cycles: 2, inbox: inbox}
 	for _, tried := range short.trials() {
 		for _, kind := range kinds {
 			t.Run(string(kind)+" "+tried.name, func(t *testing.T) {

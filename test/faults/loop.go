@@ -14,7 +14,7 @@ import (
 const (
 	loopRedeliverTimeout = 2 * time.Second
 	loopClaimInterval    = 200 * time.Millisecond
-	loopHeartbeat        = time.Second
+	loopHeartbeat        = 5 * time.Second // a busy machine may keep RabbitMQ from sending one for a while
 	loopRetryDelay       = time.Second
 	loopMaxRetries       = 2
 	loopMaxDowntime      = 3 * time.Second
@@ -82,7 +82,7 @@ func (l loop) justAbove(ctx context.Context, a *application) (check, error) {
 			failure = fmt.Errorf("inbox prune: %s, %s", report.Result, report.Reason)
 		}
 		return failure
-	}, l.cycles)
+	}, l.cycles, retention+5*time.Second) // so long that proofs expire
 	if err != nil {
 		return check{}, err
 	}
@@ -136,7 +136,7 @@ func (l loop) bypassed(ctx context.Context, a *application) (check, error) {
 	err = a.whilePruning(ctx, 100*time.Millisecond, func(ctx context.Context) error {
 		_, failure := somebody.Exec(ctx, `DELETE FROM messenger_inbox WHERE processed_at < clock_timestamp() AT TIME ZONE 'UTC' - make_interval(secs => $1)`, guess.Seconds())
 		return failure
-	}, 1)
+	}, 1, 0)
 	if err != nil {
 		return check{}, err
 	}
