@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -91,6 +93,9 @@ func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv
 		return nil
 	}
 	s.pruning.Blocker = assessment.Blocker(s.status().Conditions, s.inbox.Generation)
+	if jobs, err = r.stopOutdatedRuns(ctx, s, jobs); err != nil {
+		return err
+	}
 	if spec.Suspend || spec.Pruning.Suspend || s.pruning.Blocker != nil {
 		return nil
 	}
@@ -103,6 +108,24 @@ func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv
 		return nil
 	}
 	return r.createPruningJob(ctx, s, tick)
+}
+
+// stopOutdatedRuns removes the Jobs at work that were made from another spec, or that are
+// now suspended or unsafe: a pod that waited for its node would prune by arguments that
+// nobody declares any more. What is left of their work is taken up by the next Job.
+func (r *Reconciler) stopOutdatedRuns(ctx context.Context, s *scope, jobs []batchv1.Job) ([]batchv1.Job, error) {
+	var failures []error
+	forbidden := s.inbox.Spec.Suspend || s.inbox.Spec.Pruning.Suspend ||
+		!meta.IsStatusConditionTrue(s.status().Conditions, v1alpha1.ConditionRetentionSafe)
+	generation := strconv.FormatInt(s.inbox.Generation, 10)
+	kept := slices.DeleteFunc(slices.Clone(jobs), func(job batchv1.Job) bool {
+		if finished(&job) || (!forbidden && job.Annotations[annotationGeneration] == generation) {
+			return false
+		}
+		failures = append(failures, r.removeJob(ctx, &job))
+		return true
+	})
+	return kept, errors.Join(failures...)
 }
 
 // lastTick is the newest tick that was acted on; for a new resource its creation.
@@ -143,10 +166,18 @@ func (r *Reconciler) createPruningJob(ctx context.Context, s *scope, tick time.T
 func (r *Reconciler) removeOldJobs(ctx context.Context, jobs []batchv1.Job) error {
 	ended := slices.DeleteFunc(slices.Clone(jobs), func(job batchv1.Job) bool { return !finished(&job) })
 	for i := range max(0, len(ended)-finishedJobsKept) {
-		err := r.Client.Delete(ctx, &ended[i], client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("removing Job %s: %w", ended[i].Name, err)
+		if err := r.removeJob(ctx, &ended[i]); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// removeJob removes a Job and, in the background, its pods.
+func (r *Reconciler) removeJob(ctx context.Context, job *batchv1.Job) error {
+	err := r.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing Job %s: %w", job.Name, err)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ const timeLimit = 2 * time.Minute
 // database is down.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctrl.Result, err error) {
 	inbox := &v1alpha1.MessagingInbox{}
-	if err := r.Client.Get(ctx, request.NamespacedName, inbox); err != nil {
+	if err = r.Client.Get(ctx, request.NamespacedName, inbox); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			r.Pools.Forget(owner(request.NamespacedName))
 			return ctrl.Result{}, nil

@@ -144,7 +144,7 @@ func printChecks(out io.Writer, format string, checks []check) error {
 		return err
 	}
 	if !allReady {
-		return &exitError{code: exitFailure, err: errors.New("Ready would not be True")}
+		return &exitError{code: exitFailure, err: errors.New("the condition Ready would not be True")}
 	}
 	return nil
 }

@@ -31,8 +31,8 @@ func run(m *testing.M) (code int) {
 		return 1
 	}
 	defer func() {
-		if err := env.Down(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, err)
+		if downErr := env.Down(ctx); downErr != nil {
+			fmt.Fprintln(os.Stderr, downErr)
 			code = 1
 		}
 	}()
