@@ -82,7 +82,7 @@ func failBeforeCommit(ctx context.Context, a *application) (check, error) {
 // meet lets two workers handle two messages with one id at once. The first holds its
 // transaction open, and then commits or fails.
 func meet(ctx context.Context, a *application, firstFails bool) (check, error) {
-	const hold = time.Second
+	const hold = 4 * time.Second // on a busy machine the second worker needs some of it to start
 	if err := a.publish(ctx, 1, 2); err != nil {
 		return check{}, err
 	}
