@@ -55,7 +55,7 @@ func (s *scope) tableStatus() *v1alpha1.TableStatus {
 func (r *Reconciler) compareTable(ctx context.Context, s *scope, runs takenUp) error {
 	key := client.ObjectKeyFromObject(s.inbox)
 	if s.look != nil {
-		quiet, err := r.quiet(ctx, s)
+		quiet, drilled, err := r.lookAtJobs(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (r *Reconciler) compareTable(ctx context.Context, s *scope, runs takenUp) e
 		s.look.Quiet = quiet
 		s.look.Pruned = pruning.RowsDeleted
 		s.look.PrunedKnown = !r.histories.uncounted(key, runs.uncounted, quiet)
-		s.look.Drilled = drilledSince(s.status().Drill, s.history)
+		s.look.Drilled = drilled || drilledSince(s.status().Drill, s.history)
 		if last := pruning.LastRun; last != nil && last.Cutoff != nil {
 			s.look.Cutoff = &last.Cutoff.Time
 		}
@@ -86,22 +86,29 @@ func (r *Reconciler) compareTable(ctx context.Context, s *scope, runs takenUp) e
 // the statistics: a second in PostgreSQL, and the rest for two machines' clocks.
 const statisticsArrive = 15 * time.Second
 
-// quiet says that no Job of the resource is at work, and that none ended a moment ago.
-func (r *Reconciler) quiet(ctx context.Context, s *scope) (bool, error) {
+// lookAtJobs says whether the table is quiet, with no Job of the resource at work and
+// none that ended a moment ago, and whether one that does not prune, such as a drill,
+// ended since the last look.
+func (r *Reconciler) lookAtJobs(ctx context.Context, s *scope) (quiet, drilled bool, err error) {
 	var jobs batchv1.JobList
-	err := r.Client.List(ctx, &jobs, client.InNamespace(s.inbox.Namespace), client.MatchingLabels{LabelManagedBy: ManagedBy, labelInbox: string(s.inbox.UID)})
+	err = r.Client.List(ctx, &jobs, client.InNamespace(s.inbox.Namespace), client.MatchingLabels{LabelManagedBy: ManagedBy, labelInbox: string(s.inbox.UID)})
 	if err != nil {
-		return false, fmt.Errorf("listing the Jobs of %s: %w", client.ObjectKeyFromObject(s.inbox), err)
+		return false, false, fmt.Errorf("listing the Jobs of %s: %w", client.ObjectKeyFromObject(s.inbox), err)
 	}
+	quiet = true
 	for i := range jobs.Items {
 		job := &jobs.Items[i]
 		if !finished(job) || s.now.Sub(endOf(job).Time) < statisticsArrive {
-			return false, nil
+			quiet = false
+		}
+		if job.Labels[labelPurpose] != purposePrune && s.history != nil && endOf(job).After(s.history.Last.Clock) {
+			drilled = true
 		}
 	}
-	return true, nil
+	return quiet, drilled, nil
 }
 
+// drilledSince tells of a drill whose Job is no longer kept.
 func drilledSince(drill *v1alpha1.DrillStatus, history *tablestats.History) bool {
 	return drill != nil && drill.LastRun != nil && history != nil && drill.LastRun.After(history.Last.Clock)
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,16 +20,6 @@ import (
 	"github.com/messaginginbox/operator/internal/metrics"
 	"github.com/messaginginbox/operator/internal/pruner"
 )
-
-// target is the URL of the resource's database.
-func (s *stepped) target(t *testing.T) string {
-	t.Helper()
-	var secret corev1.Secret
-	if err := kube.Get(t.Context(), client.ObjectKey{Namespace: s.inbox.Namespace, Name: "database"}, &secret); err != nil {
-		t.Fatal(err)
-	}
-	return string(secret.Data["url"])
-}
 
 // restart makes a new manager, which knows only what the status says.
 func (s *stepped) restart(t *testing.T) {

@@ -82,15 +82,36 @@ const (
 	// CoverageComplete.
 	ReasonAllCovered    = "AllCovered"
 	ReasonNotAllCovered = "NotAllCovered"
+	// The same, when spec.requireFullCoverage makes it count.
+	ReasonFullCoverageRequired = "FullCoverageRequired"
+
+	// TransactionShared.
+	ReasonSharedTransaction = "SharedTransaction"
+	ReasonReplica           = "Replica"
+	ReasonOtherServer       = "OtherServer"
+	ReasonOtherDatabase     = "OtherDatabase"
+	ReasonClone             = "Clone"
+	ReasonOtherTable        = "OtherTable"
+	ReasonNoAnswer          = "NoAnswer"
+
+	// BusinessKeysEnforced.
+	ReasonKeysEnforced       = "KeysEnforced"
+	ReasonBusinessKeyMissing = "BusinessKeyMissing"
+
+	// ContractProven.
+	ReasonProven         = "Proven"
+	ReasonContractBroken = "ContractBroken"
+	ReasonDrillNotTried  = "DrillNotTried"
 
 	// PruningHealthy.
-	ReasonRunSucceeded    = "RunSucceeded"
-	ReasonAwaitingRun     = "AwaitingFirstRun"
-	ReasonWorkLeft        = "WorkLeft"
-	ReasonRunFailed       = "RunFailed"
-	ReasonRunRefused      = "RunRefused"
-	ReasonNotSafe         = "NotSafe"
-	ReasonInvalidSchedule = "InvalidSchedule"
-	ReasonJobRejected     = "JobRejected"
-	ReasonTableGrows      = "TableGrowsTooLarge" // a warning: the condition stays True
+	ReasonRunSucceeded      = "RunSucceeded"
+	ReasonAwaitingRun       = "AwaitingFirstRun"
+	ReasonWorkLeft          = "WorkLeft"
+	ReasonRunFailed         = "RunFailed"
+	ReasonRunRefused        = "RunRefused"
+	ReasonNotSafe           = "NotSafe"
+	ReasonInvalidSchedule   = "InvalidSchedule"
+	ReasonJobRejected       = "JobRejected"
+	ReasonTooShortForOthers = "TooShortForOthers"
+	ReasonTableGrows        = "TableGrowsTooLarge" // a warning: the condition stays True
 )

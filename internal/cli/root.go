@@ -26,8 +26,12 @@ checks the retention against it, keeps the table in shape and prunes what expire
 		newManagerCommand(),
 		newPruneCommand(),
 		newMigrateCommand(),
+		newDrillCommand(),
 		newCheckCommand(),
 		newWindowCommand(),
+		newImportCommand(),
+		newLintCommand(),
+		newDiffCommand(),
 	)
 	return root
 }
