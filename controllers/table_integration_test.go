@@ -19,6 +19,7 @@ import (
 	"github.com/messaginginbox/operator/internal/database"
 	"github.com/messaginginbox/operator/internal/metrics"
 	"github.com/messaginginbox/operator/internal/pruner"
+	"github.com/messaginginbox/operator/internal/tablestats"
 )
 
 // restart makes a new manager, which knows only what the status says.
@@ -242,5 +243,25 @@ func TestMetricsComeAndGoWithTheirResource(t *testing.T) {
 	}
 	if left := names(); len(left) != 0 {
 		t.Errorf("the resource is gone, its series are not: %q", left)
+	}
+}
+
+func TestADrillsOwnTracesAreNotCounted(t *testing.T) {
+	s := newStepped(t, "pruning: {suspend: true}\n  drill: {schedule: '@yearly'}")
+	s.step(t)
+	s.runDrill(t, s.theOneDrill(t))
+	history := func() *tablestats.History {
+		return s.histories.of(client.ObjectKeyFromObject(s.inbox), s.inbox.UID, nil)
+	}
+	time.Sleep(2 * time.Second) // the statistics arrive; in a cluster a look waits for them by itself
+	s.step(t)
+	drilled := history().Last
+	if drilled.Deleted == 0 || drilled.IndexReads == 0 {
+		t.Fatalf("the drill left no traces to leave out: %+v", drilled)
+	}
+	execute(t, s.target(t), "INSERT INTO messenger_inbox SELECT 'orders', n::text, now() FROM generate_series(1, 10) n; DELETE FROM messenger_inbox WHERE message_id < '3'")
+	s.stepUntil(t, func() bool { return history().Last.Deleted > drilled.Deleted })
+	if found := history(); found.ForeignDeletes != 3 || found.Skips != 0 { // 1, 10 and 2
+		t.Errorf("%d foreign deletions and %d skips, want 3 and 0", found.ForeignDeletes, found.Skips)
 	}
 }
