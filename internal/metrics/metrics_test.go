@@ -27,14 +27,14 @@ func whole() *Snapshot {
 	return &Snapshot{
 		Table: &Table{
 			Bytes: 4096, IndexBytes: 1024, Rows: 100, DeadRows: 7, BloatBytes: ptr[int64](512), Oldest: at, LastVacuum: at.Add(time.Second),
-			GrowthPerDay: ptr[int64](50), ProjectedBytes: ptr[int64](8192), ForeignDeletes: ptr[int64](3), SkippedRedeliveries: ptr[int64](9),
+			GrowthPerDay: ptr[int64](50), ProjectedBytes: ptr[int64](8192), ForeignDeletes: ptr[int64](3), SkippedRedelivered: ptr[int64](9),
 			ObservedRetention: ptr(time.Hour),
 		},
 		Period: 168 * time.Hour, Effective: 160 * time.Hour, ApplicationPeriod: ptr(160 * time.Hour), Required: 30 * time.Hour, MaxTableBytes: ptr[int64](1 << 20), HeldProofs: ptr[int64](2),
 		Pruning:    Pruning{RowsDeleted: 77, LastDuration: ptr(1500 * time.Millisecond), LastEnd: at, NextRun: at.Add(time.Minute)},
 		Conditions: map[string]float64{"RetentionSafe": 1, "PruningHealthy": 0, "ContractProven": -1},
 		Transports: []Transport{
-			{Name: "orders", Window: ptr(30 * time.Hour), Observed: ptr(true), ProbeFailures: ptr[int64](4), Messages: &Messages{Pending: 11, Delayed: 12, InFlight: 13, Stuck: 14}, OldestAge: ptr(time.Minute), Redeliveries: ptr[int64](5)},
+			{Name: "orders", Window: ptr(30 * time.Hour), Observed: ptr(true), ProbeFailures: ptr[int64](4), Messages: &Messages{Pending: 11, Delayed: 12, InFlight: 13, Stuck: 14}, OldestAge: ptr(time.Minute), Redelivered: ptr[int64](5)},
 			{Name: "db_outbox", Outbox: true, Observed: ptr(false), Messages: &Messages{Pending: 21, Stuck: 24}, OldestAge: ptr(2 * time.Minute)},
 			{Name: "failed", Failure: true, MaxAge: ptr(336 * time.Hour), OldestAge: ptr(3 * time.Minute)},
 		},

@@ -62,8 +62,8 @@ type Transport struct {
 	Messages *Messages
 	// OldestAge of the oldest message that waits.
 	OldestAge *time.Duration
-	// Redeliveries that the broker counted.
-	Redeliveries *int64
+	// Redelivered messages that the broker tells of.
+	Redelivered *int64
 }
 
 // Messages counts a transport's messages by state.
