@@ -28,6 +28,9 @@ checks the retention against it, keeps the table in shape and prunes what expire
 		newMigrateCommand(),
 		newCheckCommand(),
 		newWindowCommand(),
+		newImportCommand(),
+		newLintCommand(),
+		newDiffCommand(),
 	)
 	return root
 }
