@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"unicode"
@@ -57,7 +58,7 @@ func asFailure(target Target, err error) *Failure {
 	switch {
 	case errors.As(err, &ours):
 		return ours
-	case errors.As(err, &certificate), errors.As(err, &authority), errors.As(err, &record):
+	case errors.As(err, &certificate), errors.As(err, &authority), errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
 		return failed(ReasonTLSFailed, "%s: encryption could not be agreed on, or the certificate is not trusted", target.Broker())
 	case errors.As(err, &resolution) && !resolution.IsTimeout:
 		return failed(ReasonUnreachable, "%s: the host's name is not known", target.Broker())

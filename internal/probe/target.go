@@ -3,6 +3,7 @@ package probe
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"net/url"
 	"strconv"
 	"strings"
@@ -38,6 +39,8 @@ type Target struct {
 	RedeliverTimeout time.Duration
 	// Open returns the pool of the database of a doctrine transport.
 	Open func(context.Context) (*pgxpool.Pool, error)
+	// Authorities sign the broker's certificate; nil stands for the system's.
+	Authorities *x509.CertPool
 	// Database says, for a doctrine transport, which one it is, without credentials.
 	Database string
 
