@@ -81,6 +81,20 @@ func Probe(ctx context.Context, target Target) (Observation, error) {
 	return observation, nil
 }
 
+// Explain makes a *Failure of an error that came from looking at the target.
+func Explain(target Target, err error) error {
+	switch target.Type {
+	case redelivery.Doctrine:
+		table, _ := target.DoctrineTable()
+		return databaseFailure(target, table, err)
+	case redelivery.Redis:
+		look := &streamLook{target: target}
+		look.stream, look.delayed, look.group = target.StreamKeys()
+		return asFailure(target, look.explain(err))
+	}
+	return asFailure(target, err)
+}
+
 func (o *Observation) gap(sentence string) { o.Gaps = append(o.Gaps, sentence) }
 
 // sawOldest keeps the earlier of two times.
