@@ -19,10 +19,10 @@ LDFLAGS = -s -w -X $(VERSION_PACKAGE).version=$(VERSION) -X $(VERSION_PACKAGE).r
 MODULES = . hack/cluster
 in_each_module = @set -e; for module in $(MODULES); do (cd $$module && set -x && $(1)); done
 
-TAGS    = integration,e2e
+TAGS    = integration,e2e,bench
 
 # Packages whose tests run with the race detector, as an extended regular expression.
-RACE = /(internal/(database|dbschema|pruner)|controllers)(/|$$)
+RACE = /(internal/(database|dbschema|drill|pruner)|controllers)(/|$$)
 
 # The generated files, and how to write them below another directory. The API comes
 # first and alone: the controllers may not compile without it.
@@ -43,9 +43,9 @@ demo: ## Show the operator at work on a real cluster and database, from nothing.
 	go run ./hack/demo
 
 .PHONY: test
-test: ## Run everything: check, test-integration and test-e2e.
-	@for part in check test-integration test-e2e; do \
-		start=$$SECONDS; $(MAKE) --no-print-directory $$part || exit; \
+test: ## Run everything: check, fuzz, test-integration and test-e2e.
+	@for part in check fuzz test-integration test-e2e; do \
+		start=$$SECONDS; FUZZTIME=$${FUZZTIME:-10s} $(MAKE) --no-print-directory $$part || exit; \
 		echo "--- $$part: $$((SECONDS - start)) s"; \
 	done
 
@@ -60,6 +60,12 @@ unit: ## Run the unit tests of every module.
 coverage: ## Fail unless the tests cover every statement of the redelivery window.
 	@result=$$(go test -cover ./internal/redelivery); echo "$$result"; grep -q '^ok .*coverage: 100.0% ' <<<"$$result"
 
+.PHONY: fuzz
+fuzz: ## Fuzz what reads the files of others, each parser for FUZZTIME (60s; make test: 10s).
+	@for target in $$(go test -list '^Fuzz' ./internal/messenger | grep '^Fuzz'); do \
+		(set -x; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-60s} -fuzzminimizetime 100x ./internal/messenger) || exit; \
+	done
+
 .PHONY: test-integration
 test-integration: ## Run the tests against a real PostgreSQL and a real apiserver.
 	@assets=$$(cd hack/cluster && go run . binaries --envtest | tail -n 1) && export KUBEBUILDER_ASSETS="$$assets" && \
@@ -69,12 +75,13 @@ test-integration: ## Run the tests against a real PostgreSQL and a real apiserve
 
 .PHONY: test-e2e
 test-e2e: ## Run the end-to-end tests on a real node.
-	go test -tags e2e -count=1 -timeout 40m ./test/e2e/...
+	go test -tags e2e -count=1 -timeout 40m -v ./test/e2e
 
 .PHONY: bench
-bench: ## Measure what docs/benchmarks.md reports.
-	@assets=$$(cd hack/cluster && go run . binaries --envtest | tail -n 1) && export KUBEBUILDER_ASSETS="$$assets" && set -x && \
-	go test -tags integration -run '^$$' -bench . -benchtime 1x -timeout 60m ./internal/pruner/... ./test/...
+bench: ## Measure what docs/benchmarks.md reports (about half an hour).
+	go test -tags integration -run '^$$' -bench . -benchtime 4x -timeout 60m ./internal/pruner
+	go test -tags bench -run '^$$' -bench 'ToReady' -benchtime 10x -timeout 30m -v ./test/bench
+	go test -tags bench -run '^$$' -bench 'TenQuietMinutes' -benchtime 1x -timeout 30m -v ./test/bench
 
 ## Develop
 

@@ -53,9 +53,7 @@ func (r *Reconciler) databaseConfig(ctx context.Context, inbox *v1alpha1.Messagi
 	}
 	config, err := database.Parse(string(url))
 	if err != nil {
-		failure := classified(err)
-		failure.Message = fmt.Sprintf("Secret %s, key %s: %s", reference.Name, reference.Key, failure.Message)
-		return nil, failure
+		return nil, inSecret(reference, err)
 	}
 	authority := inbox.Spec.Database.CASecretRef
 	if authority == nil {
@@ -65,13 +63,17 @@ func (r *Reconciler) databaseConfig(ctx context.Context, inbox *v1alpha1.Messagi
 	if failure != nil {
 		return nil, failure
 	}
-	config, err = config.WithCA(bundle)
-	if err != nil {
-		failure := classified(err)
-		failure.Message = fmt.Sprintf("Secret %s, key %s: %s", authority.Name, authority.Key, failure.Message)
-		return nil, failure
+	if config, err = config.WithCA(bundle); err != nil {
+		return nil, inSecret(*authority, err)
 	}
 	return config, nil
+}
+
+// inSecret says which Secret holds the value that is wrong.
+func inSecret(reference v1alpha1.SecretKeyReference, err error) *database.Failure {
+	failure := classified(err)
+	failure.Message = fmt.Sprintf("Secret %s, key %s: %s", reference.Name, reference.Key, failure.Message)
+	return failure
 }
 
 func (r *Reconciler) secretValue(ctx context.Context, namespace string, reference v1alpha1.SecretKeyReference) ([]byte, *database.Failure) {

@@ -21,7 +21,7 @@ import (
 
 func TestAnAppliedResourceMakesItsTableAndIsReady(t *testing.T) {
 	namespace, target := managed(t), postgres.Shared(t).NewDatabase(t)
-	putSecret(t, namespace, "database", "url", target)
+	putSecret(t, namespace, "url", target)
 	inbox := orders(t, namespace, "")
 	apply(t, inbox)
 
@@ -82,7 +82,7 @@ func TestADatabaseOutOfReachIsNamedAndRecovers(t *testing.T) {
 			t.Parallel()
 			namespace, good := managed(t), server.NewDatabase(t)
 			if fault.broken != nil {
-				putSecret(t, namespace, "database", fault.key, fault.broken(good))
+				putSecret(t, namespace, fault.key, fault.broken(good))
 			}
 			inbox := orders(t, namespace, "")
 			apply(t, inbox)
@@ -104,7 +104,7 @@ func TestADatabaseOutOfReachIsNamedAndRecovers(t *testing.T) {
 			if strings.Contains(describe(broken), "hunter2") {
 				t.Errorf("a password is in the status:\n%s", describe(broken))
 			}
-			putSecret(t, namespace, "database", "url", good)
+			putSecret(t, namespace, "url", good)
 			awaitReady(t, inbox)
 		})
 	}
@@ -118,13 +118,13 @@ func TestAReplicaIsRefusedByName(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = replica.Stop() })
 	namespace := managed(t)
-	putSecret(t, namespace, "database", "url", replica.URL("postgres"))
+	putSecret(t, namespace, "url", replica.URL("postgres"))
 	inbox := orders(t, namespace, "")
 	apply(t, inbox)
 
 	broken := await(t, inbox, v1alpha1.ConditionDatabaseReachable, metav1.ConditionFalse, v1alpha1.ReasonReadOnly)
 	mustSay(t, broken, v1alpha1.ConditionDatabaseReachable, "replica")
-	putSecret(t, namespace, "database", "url", server.NewDatabase(t))
+	putSecret(t, namespace, "url", server.NewDatabase(t))
 	awaitReady(t, inbox)
 }
 
@@ -134,7 +134,7 @@ func TestAMissingPrivilegeIsNamedAndFoundWhenGranted(t *testing.T) {
 	execute(t, good, "CREATE ROLE limited LOGIN PASSWORD 'limited'")
 	t.Cleanup(func() { execute(t, server.URL("postgres"), "DROP ROLE limited") })
 	t.Cleanup(func() { execute(t, good, "DROP OWNED BY limited") })
-	putSecret(t, namespace, "database", "url", edited(good, func(u *url.URL) { u.User = url.UserPassword("limited", "limited") }))
+	putSecret(t, namespace, "url", edited(good, func(u *url.URL) { u.User = url.UserPassword("limited", "limited") }))
 	inbox := orders(t, namespace, "")
 	apply(t, inbox)
 
@@ -152,7 +152,7 @@ func TestARoleThatCannotDeleteIsNamed(t *testing.T) {
 	t.Cleanup(func() { execute(t, server.URL("postgres"), "DROP ROLE reader") })
 	t.Cleanup(func() { execute(t, good, "DROP OWNED BY reader") })
 	execute(t, good, "GRANT SELECT ON messenger_inbox TO reader")
-	putSecret(t, namespace, "database", "url", edited(good, func(u *url.URL) { u.User = url.UserPassword("reader", "reader") }))
+	putSecret(t, namespace, "url", edited(good, func(u *url.URL) { u.User = url.UserPassword("reader", "reader") }))
 	inbox := orders(t, namespace, "")
 	apply(t, inbox)
 
@@ -165,7 +165,7 @@ func TestARoleThatCannotDeleteIsNamed(t *testing.T) {
 func TestADatabaseThatIsDroppedWhileRunningIsNamedAndRecovers(t *testing.T) {
 	server := postgres.Shared(t)
 	namespace, target := managed(t), server.NewDatabase(t)
-	putSecret(t, namespace, "database", "url", target)
+	putSecret(t, namespace, "url", target)
 	inbox := orders(t, namespace, "")
 	apply(t, inbox)
 	awaitReady(t, inbox)
@@ -192,15 +192,15 @@ func TestARotatedSecretIsTakenUpAtOnce(t *testing.T) {
 	as := func(password string) string {
 		return edited(target, func(u *url.URL) { u.User = url.UserPassword("rotating", password) })
 	}
-	putSecret(t, namespace, "database", "url", as("first"))
+	putSecret(t, namespace, "url", as("first"))
 	inbox := orders(t, namespace, "")
 	apply(t, inbox)
 	awaitReady(t, inbox)
 
 	execute(t, target, "ALTER ROLE rotating PASSWORD 'second'")
-	putSecret(t, namespace, "database", "url", as("wrong"))
+	putSecret(t, namespace, "url", as("wrong"))
 	await(t, inbox, v1alpha1.ConditionDatabaseReachable, metav1.ConditionFalse, v1alpha1.ReasonAuthenticationFailed)
-	putSecret(t, namespace, "database", "url", as("second"))
+	putSecret(t, namespace, "url", as("second"))
 	awaitReady(t, inbox)
 }
 
@@ -209,7 +209,7 @@ func TestALockOnTheTableIsWaitedForBrieflyAndNamed(t *testing.T) {
 	// Without a unique key the operator wants to build one, for which it needs a lock.
 	execute(t, target, "CREATE TABLE messenger_inbox (transport varchar(190) NOT NULL, message_id varchar(255) NOT NULL, processed_at timestamp(0) NOT NULL)")
 	release := holdLock(t, target, "messenger_inbox")
-	putSecret(t, namespace, "database", "url", target)
+	putSecret(t, namespace, "url", target)
 	inbox := orders(t, namespace, "")
 	apply(t, inbox)
 
@@ -248,14 +248,14 @@ func connectTo(t *testing.T, target string) *pgx.Conn {
 	return connection
 }
 
-func execute(t *testing.T, target, statement string, arguments ...any) {
+func execute(t *testing.T, target, statement string) {
 	t.Helper()
 	connection, err := pgx.Connect(context.Background(), target) // also in a cleanup
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = connection.Close(context.Background()) }()
-	if _, err := connection.Exec(context.Background(), statement, arguments...); err != nil {
+	if _, err := connection.Exec(context.Background(), statement); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,10 +27,12 @@ const (
 	ManagedBy = "messaging-inbox-operator"
 	// labelInbox holds the UID of the resource: a name can be too long for a label.
 	labelInbox = "messaginginbox.dev/inbox-uid"
-	// labelPurpose is purposePrune or purposeMigrate.
+	// labelPurpose is purposePrune, purposeMigrate or purposeDrill.
 	labelPurpose = "messaginginbox.dev/purpose"
-	// annotationTick holds the tick that a pruning Job is for, in RFC 3339.
+	// annotationTick holds the tick that a pruning or drill Job is for, in RFC 3339.
 	annotationTick = "messaginginbox.dev/tick"
+	// annotationGeneration holds the generation of the spec that a Job was made from.
+	annotationGeneration = "messaginginbox.dev/generation"
 
 	purposePrune   = "prune"
 	purposeMigrate = "migrate"
@@ -37,8 +40,8 @@ const (
 
 const (
 	containerName = "inbox"
-	// exitRefused is the exit code with which "inbox prune" refuses: trying again would
-	// be refused again.
+	// exitRefused is the exit code with which "inbox prune" refuses, and "inbox drill" says
+	// that the contract is broken: trying again would end the same way.
 	exitRefused = 4
 	// backoffLimit is how often the Job's pod is tried again after an error, such as a
 	// database that restarts.
@@ -63,7 +66,7 @@ type JobImage struct {
 func pruningJob(inbox *v1alpha1.MessagingInbox, image JobImage, tick time.Time, required time.Duration) *batchv1.Job {
 	pruning := inbox.Spec.Pruning
 	job := newJob(inbox, image, purposePrune, fmt.Sprintf("%d", tick.Unix()/60))
-	job.Annotations = map[string]string{annotationTick: tick.UTC().Format(time.RFC3339)}
+	job.Annotations[annotationTick] = tick.UTC().Format(time.RFC3339)
 	deadline := pruning.MaxDuration.Duration.Duration*(backoffLimit+1) + deadlineSlack
 	job.Spec.ActiveDeadlineSeconds = seconds(deadline)
 
@@ -112,6 +115,7 @@ func newJob(inbox *v1alpha1.MessagingInbox, image JobImage, purpose, suffix stri
 			Name:            jobName(inbox, purpose, suffix),
 			Namespace:       inbox.Namespace,
 			Labels:          labels,
+			Annotations:     map[string]string{annotationGeneration: strconv.FormatInt(inbox.Generation, 10)},
 			OwnerReferences: []metav1.OwnerReference{ownerReference(inbox)},
 		},
 		Spec: batchv1.JobSpec{

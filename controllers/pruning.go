@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -45,10 +47,15 @@ func (s *scope) pruningStatus() *v1alpha1.PruningStatus {
 
 // pruningJobs are the resource's pruning Jobs in the order of their ticks.
 func (r *Reconciler) pruningJobs(ctx context.Context, inbox *v1alpha1.MessagingInbox) ([]batchv1.Job, error) {
+	return r.jobsOf(ctx, inbox, purposePrune)
+}
+
+// jobsOf are the resource's Jobs of one purpose in the order of their ticks.
+func (r *Reconciler) jobsOf(ctx context.Context, inbox *v1alpha1.MessagingInbox, purpose string) ([]batchv1.Job, error) {
 	var list batchv1.JobList
-	err := r.Client.List(ctx, &list, client.InNamespace(inbox.Namespace), client.MatchingLabels(jobLabels(inbox, purposePrune)))
+	err := r.Client.List(ctx, &list, client.InNamespace(inbox.Namespace), client.MatchingLabels(jobLabels(inbox, purpose)))
 	if err != nil {
-		return nil, fmt.Errorf("listing the pruning Jobs of %s: %w", client.ObjectKeyFromObject(inbox), err)
+		return nil, fmt.Errorf("listing the %s Jobs of %s: %w", purpose, client.ObjectKeyFromObject(inbox), err)
 	}
 	jobs := slices.DeleteFunc(list.Items, func(job batchv1.Job) bool { return !metav1.IsControlledBy(&job, inbox) })
 	slices.SortFunc(jobs, func(a, b batchv1.Job) int {
@@ -91,17 +98,39 @@ func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv
 		return nil
 	}
 	s.pruning.Blocker = assessment.Blocker(s.status().Conditions, s.inbox.Generation)
+	if jobs, err = r.stopOutdatedRuns(ctx, s, jobs); err != nil {
+		return err
+	}
 	if spec.Suspend || spec.Pruning.Suspend || s.pruning.Blocker != nil {
 		return nil
 	}
-	s.pruning.NextRun = ticks.Next(s.now)
-	status.NextRun = &metav1.Time{Time: s.pruning.NextRun}
+	if s.pruning.NextRun = ticks.Next(s.now); !s.pruning.NextRun.IsZero() {
+		status.NextRun = &metav1.Time{Time: s.pruning.NextRun}
+	}
 
 	tick, due := ticks.Latest(s.lastTick(jobs), s.now)
 	if !due || slices.ContainsFunc(jobs, func(job batchv1.Job) bool { return !finished(&job) }) {
 		return nil
 	}
 	return r.createPruningJob(ctx, s, tick)
+}
+
+// stopOutdatedRuns removes the Jobs at work that were made from another spec, or that are
+// now suspended or unsafe: a pod that waited for its node would prune by arguments that
+// nobody declares any more. What is left of their work is taken up by the next Job.
+func (r *Reconciler) stopOutdatedRuns(ctx context.Context, s *scope, jobs []batchv1.Job) ([]batchv1.Job, error) {
+	var failures []error
+	forbidden := s.inbox.Spec.Suspend || s.inbox.Spec.Pruning.Suspend ||
+		!meta.IsStatusConditionTrue(s.status().Conditions, v1alpha1.ConditionRetentionSafe)
+	generation := strconv.FormatInt(s.inbox.Generation, 10)
+	kept := slices.DeleteFunc(slices.Clone(jobs), func(job batchv1.Job) bool {
+		if finished(&job) || (!forbidden && job.Annotations[annotationGeneration] == generation) {
+			return false
+		}
+		failures = append(failures, r.removeJob(ctx, &job))
+		return true
+	})
+	return kept, errors.Join(failures...)
 }
 
 // lastTick is the newest tick that was acted on; for a new resource its creation.
@@ -121,31 +150,43 @@ func (r *Reconciler) createPruningJob(ctx context.Context, s *scope, tick time.T
 	if !bounded {
 		return fmt.Errorf("the required window of %s is unbounded, yet its retention was found safe", client.ObjectKeyFromObject(s.inbox))
 	}
-	job := pruningJob(s.inbox, r.Image, tick, required)
-	err := r.Client.Create(ctx, job)
+	var err error
+	s.pruning.JobRejected, err = r.createJob(ctx, pruningJob(s.inbox, r.Image, tick, required))
+	return err
+}
+
+// createJob returns why the API server rejects the Job, when that is for a person to change,
+// or for the end of the namespace. It is tried again at the slow recheck.
+func (r *Reconciler) createJob(ctx context.Context, job *batchv1.Job) (rejected string, err error) {
+	err = r.Client.Create(ctx, job)
 	switch {
 	case apierrors.IsAlreadyExists(err): // by an earlier leader, or not yet in the cache
-		return nil
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
-		// A quota, an admission policy or a namespace on its way out: a person, or the
-		// end of the namespace, changes that. It is tried again at the slow recheck.
-		s.pruning.JobRejected = err.Error()
-		return nil
+		return "", nil
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err): // a quota or an admission policy
+		return err.Error(), nil
 	case err != nil:
-		return fmt.Errorf("creating Job %s: %w", job.Name, err)
+		return "", fmt.Errorf("creating Job %s: %w", job.Name, err)
 	}
-	log.FromContext(ctx).Info("pruning Job created", "job", job.Name, "tick", tick)
-	return nil
+	log.FromContext(ctx).Info("Job created", "job", job.Name, "tick", job.Annotations[annotationTick])
+	return "", nil
 }
 
 // removeOldJobs keeps the newest ended Jobs. The status has taken up the others.
 func (r *Reconciler) removeOldJobs(ctx context.Context, jobs []batchv1.Job) error {
 	ended := slices.DeleteFunc(slices.Clone(jobs), func(job batchv1.Job) bool { return !finished(&job) })
 	for i := range max(0, len(ended)-finishedJobsKept) {
-		err := r.Client.Delete(ctx, &ended[i], client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("removing Job %s: %w", ended[i].Name, err)
+		if err := r.removeJob(ctx, &ended[i]); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// removeJob removes a Job and, in the background, its pods.
+func (r *Reconciler) removeJob(ctx context.Context, job *batchv1.Job) error {
+	err := r.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing Job %s: %w", job.Name, err)
 	}
 	return nil
 }

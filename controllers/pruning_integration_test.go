@@ -38,7 +38,7 @@ type stepped struct {
 func newStepped(t *testing.T, spec string) *stepped {
 	t.Helper()
 	namespace := newNamespace(t)
-	putSecret(t, namespace, "database", "url", postgres.Shared(t).NewDatabase(t))
+	putSecret(t, namespace, "url", postgres.Shared(t).NewDatabase(t))
 	s := &stepped{inbox: orders(t, namespace, spec), events: events.NewFakeRecorder(100)}
 	apply(t, s.inbox)
 	// The tenth second of a minute: no tick is at hand unless the test moves on to it.
@@ -81,6 +81,12 @@ func (s *stepped) end(t *testing.T, job *batchv1.Job, exitCode int32, report *pr
 		}
 		text = string(encoded)
 	}
+	s.endWith(t, job, exitCode, text)
+}
+
+// endWith ends a Job whose pod left a termination message.
+func (s *stepped) endWith(t *testing.T, job *batchv1.Job, exitCode int32, text string) {
+	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: job.Namespace, Name: job.Name + "-x", Labels: map[string]string{batchv1.JobNameLabel: job.Name},
 	}, Spec: job.Spec.Template.Spec}
@@ -166,6 +172,9 @@ func TestOneJobATickAndItsReportInTheStatus(t *testing.T) {
 	if len(s.jobs(t)) != 1 {
 		t.Error("a second Job was created for the same tick")
 	}
+	if first := s.inbox.Status.Conditions[0]; first.Type != v1alpha1.ConditionReady {
+		t.Errorf("the first condition is %s, and a person reads Ready first", first.Type)
+	}
 }
 
 func TestMissedTicksAreMadeUpForByOneRunAndRunsDoNotOverlap(t *testing.T) {
@@ -178,6 +187,40 @@ func TestMissedTicksAreMadeUpForByOneRunAndRunsDoNotOverlap(t *testing.T) {
 	s.now = s.now.Add(5 * time.Minute)
 	if s.step(t); len(s.jobs(t)) != 1 {
 		t.Error("a run was started beside one that is at work")
+	}
+}
+
+func TestARunOfAnEarlierSpecIsEndedAndStartedAgain(t *testing.T) {
+	s := newStepped(t, "pruning: {schedule: '* * * * *'}")
+	s.now = s.now.Add(time.Minute)
+	s.step(t)
+	before := s.jobs(t)[0]
+
+	change(t, s.inbox, func(spec *v1alpha1.MessagingInboxSpec) { spec.Retention.Period.Duration.Duration = 1000 * time.Hour })
+	s.step(t)
+	jobs := s.jobs(t)
+	if len(jobs) != 1 || jobs[0].UID == before.UID || !slices.Contains(jobs[0].Spec.Template.Spec.Containers[0].Args, "--retention=1000h0m0s") {
+		t.Errorf("the Job of the earlier spec was not replaced: %d Jobs", len(jobs))
+	}
+}
+
+func TestARunIsEndedOnceItIsSuspendedOrUnsafe(t *testing.T) {
+	for name, edit := range map[string]func(*v1alpha1.MessagingInboxSpec){
+		"suspended":             func(spec *v1alpha1.MessagingInboxSpec) { spec.Suspend = true },
+		"its pruning suspended": func(spec *v1alpha1.MessagingInboxSpec) { spec.Pruning.Suspend = true },
+		"unsafe":                func(spec *v1alpha1.MessagingInboxSpec) { spec.Retention.Period.Duration.Duration = time.Hour },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStepped(t, "pruning: {schedule: '* * * * *'}")
+			s.now = s.now.Add(time.Minute)
+			if s.step(t); len(s.jobs(t)) != 1 {
+				t.Fatal("no Job was created")
+			}
+			change(t, s.inbox, edit)
+			if s.step(t); len(s.jobs(t)) != 0 {
+				t.Error("the Job is still at work")
+			}
+		})
 	}
 }
 

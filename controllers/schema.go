@@ -78,7 +78,7 @@ func (r *Reconciler) migrateInJob(ctx context.Context, s *scope, plan dbschema.P
 		return "", &database.Failure{Class: database.Transient, Reason: v1alpha1.ReasonJobRejected,
 			Message: fmt.Sprintf("The migration Job was not accepted: %v", err)}
 	}
-	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
+	if err = r.Client.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
 		return fmt.Sprintf("Job %s builds the indexes.", job.Name), nil // created a moment ago, not yet in the cache
 	}
 	if message, failed := failureOf(job); failed {

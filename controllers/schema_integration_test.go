@@ -17,7 +17,7 @@ import (
 
 func TestPolicyPlanWaitsForTheApprovalOfThisVeryPlan(t *testing.T) {
 	namespace, target := managed(t), postgres.Shared(t).NewDatabase(t)
-	putSecret(t, namespace, "database", "url", target)
+	putSecret(t, namespace, "url", target)
 	inbox := orders(t, namespace, "schema: {policy: Plan}")
 	apply(t, inbox)
 
@@ -42,7 +42,7 @@ func TestPolicyPlanWaitsForTheApprovalOfThisVeryPlan(t *testing.T) {
 
 func TestPolicyObserveLeavesTheTableToTheApplicationsMigration(t *testing.T) {
 	namespace, target := managed(t), postgres.Shared(t).NewDatabase(t)
-	putSecret(t, namespace, "database", "url", target)
+	putSecret(t, namespace, "url", target)
 	inbox := orders(t, namespace, "schema: {policy: Observe}")
 	apply(t, inbox)
 
@@ -55,7 +55,7 @@ func TestPolicyObserveLeavesTheTableToTheApplicationsMigration(t *testing.T) {
 func TestATableOfTheApplicationIsAdoptedAsItIs(t *testing.T) {
 	namespace, target := managed(t), postgres.Shared(t).NewDatabase(t)
 	execute(t, target, `CREATE SCHEMA app; CREATE TABLE app."In""box" ("von" text NOT NULL, "Nr" uuid NOT NULL, wann timestamptz NOT NULL, PRIMARY KEY ("Nr", "von"))`)
-	putSecret(t, namespace, "database", "url", target)
+	putSecret(t, namespace, "url", target)
 	inbox := orders(t, namespace, `table: {name: 'In"box', columns: {transport: von, messageID: Nr, processedAt: wann}}
   database: {schema: app, urlSecretRef: {name: database}}`)
 	apply(t, inbox)
@@ -88,7 +88,7 @@ func TestWhatIsNotTheInboxIsRefusedAndLeftAlone(t *testing.T) {
 			t.Parallel()
 			namespace, target := managed(t), postgres.Shared(t).NewDatabase(t)
 			execute(t, target, table.sql)
-			putSecret(t, namespace, "database", "url", target)
+			putSecret(t, namespace, "url", target)
 			inbox := orders(t, namespace, "")
 			apply(t, inbox)
 
@@ -106,7 +106,7 @@ func TestWhatIsNotTheInboxIsRefusedAndLeftAlone(t *testing.T) {
 
 func TestSuspendObservesOnly(t *testing.T) {
 	namespace, target := managed(t), postgres.Shared(t).NewDatabase(t)
-	putSecret(t, namespace, "database", "url", target)
+	putSecret(t, namespace, "url", target)
 	inbox := orders(t, namespace, "suspend: true\n  pruning: {schedule: '* * * * *'}")
 	apply(t, inbox)
 
@@ -123,7 +123,7 @@ func TestSuspendObservesOnly(t *testing.T) {
 func TestDeletingTheResourceLeavesTheDatabaseAloneAndCannotHang(t *testing.T) {
 	server := postgres.Run(t, postgres.Options{})
 	namespace, target := managed(t), server.URL("postgres")
-	putSecret(t, namespace, "database", "url", target)
+	putSecret(t, namespace, "url", target)
 	inbox := orders(t, namespace, "")
 	apply(t, inbox)
 	if ready := awaitReady(t, inbox); len(ready.Finalizers) != 0 {
@@ -151,7 +151,7 @@ func TestDeletingTheResourceLeavesTheDatabaseAloneAndCannotHang(t *testing.T) {
 
 func TestNothingIsWrittenWhileNothingChanges(t *testing.T) {
 	namespace, target := managed(t), postgres.Shared(t).NewDatabase(t)
-	putSecret(t, namespace, "database", "url", target)
+	putSecret(t, namespace, "url", target)
 	inbox := orders(t, namespace, "")
 	apply(t, inbox)
 	before := awaitReady(t, inbox)

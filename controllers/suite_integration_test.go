@@ -57,10 +57,10 @@ func runSuite(m *testing.M) int {
 	defer func() { _ = environment.Stop() }()
 	apiserver = restConfig
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+	if err = clientgoscheme.AddToScheme(scheme); err != nil {
 		panic(err)
 	}
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err = v1alpha1.AddToScheme(scheme); err != nil {
 		panic(err)
 	}
 	if kube, err = client.New(restConfig, client.Options{Scheme: scheme}); err != nil {
@@ -127,9 +127,15 @@ func managed(t *testing.T) string {
 	return namespace
 }
 
-func putSecret(t *testing.T, namespace, name, key, value string) {
+// putSecret writes the Secret database.
+func putSecret(t *testing.T, namespace, key, value string) {
 	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: map[string]string{key: value}}
+	putSecretValues(t, namespace, "database", map[string]string{key: value})
+}
+
+func putSecretValues(t *testing.T, namespace, name string, values map[string]string) {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: values}
 	err := kube.Create(t.Context(), secret)
 	if client.IgnoreAlreadyExists(err) == nil && err != nil {
 		err = kube.Update(t.Context(), secret)

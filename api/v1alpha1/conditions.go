@@ -73,14 +73,41 @@ const (
 	ReasonTriggersOrRules       = "TriggersOrRules"
 
 	// RetentionSafe.
-	ReasonCoversWindow  = "CoversWindow"
-	ReasonTooShort      = "TooShort"
-	ReasonUnbounded     = "Unbounded"
-	ReasonRetentionZero = "RetentionZero"
+	ReasonCoversWindow   = "CoversWindow"
+	ReasonTooShort       = "TooShort"
+	ReasonUnbounded      = "Unbounded"
+	ReasonRetentionZero  = "RetentionZero"
+	ReasonMaxAgeExceeded = "MaxAgeExceeded"
+
+	// TransportsObserved.
+	ReasonObserved       = "Observed"
+	ReasonPartlyObserved = "PartlyObserved"
+	ReasonNotLookedYet   = "NotLookedYet"
+	ReasonProbeFailed    = "ProbeFailed"
 
 	// CoverageComplete.
 	ReasonAllCovered    = "AllCovered"
 	ReasonNotAllCovered = "NotAllCovered"
+	// The same, when spec.requireFullCoverage makes it count.
+	ReasonFullCoverageRequired = "FullCoverageRequired"
+
+	// TransactionShared.
+	ReasonSharedTransaction = "SharedTransaction"
+	ReasonReplica           = "Replica"
+	ReasonOtherServer       = "OtherServer"
+	ReasonOtherDatabase     = "OtherDatabase"
+	ReasonClone             = "Clone"
+	ReasonOtherTable        = "OtherTable"
+	ReasonNoAnswer          = "NoAnswer"
+
+	// BusinessKeysEnforced.
+	ReasonKeysEnforced       = "KeysEnforced"
+	ReasonBusinessKeyMissing = "BusinessKeyMissing"
+
+	// ContractProven.
+	ReasonProven         = "Proven"
+	ReasonContractBroken = "ContractBroken"
+	ReasonDrillNotTried  = "DrillNotTried"
 
 	// PruningHealthy.
 	ReasonRunSucceeded    = "RunSucceeded"

@@ -33,8 +33,8 @@ type PruningSpec struct {
 	// +optional
 	// +default=false
 	DryRun bool `json:"dryRun"`
-	// batchSize is the number of records that one transaction deletes, about: records
-	// with one timestamp are never split.
+	// batchSize is the largest number of records that one transaction deletes. A run
+	// begins with fewer, and adapts to how long they take.
 	// +optional
 	// +default=5000
 	// +kubebuilder:validation:Minimum=1

@@ -77,9 +77,56 @@ type TransportStatus struct {
 	// messages by state, as observed.
 	// +optional
 	Messages *MessageCounts `json:"messages,omitempty"`
-	// oldestAge is the age of the oldest message that waits in the transport, as observed.
+	// oldestAge is the age of the oldest message that is due in the transport, at the last
+	// look: in whole minutes under an hour, in tens of minutes under a day, in hours above.
 	// +optional
 	OldestAge *metav1.Duration `json:"oldestAge,omitempty"`
+	// observed are the broker's own settings that decide the window, as last seen. They
+	// stay when the broker is out of reach.
+	// +optional
+	Observed *ObservedSettings `json:"observed,omitempty"`
+}
+
+// ObservedSettings are a broker's own settings. The larger of what is declared and what
+// is observed enters the window.
+type ObservedSettings struct {
+	// visibilityTimeout of the SQS queue.
+	// +optional
+	VisibilityTimeout *metav1.Duration `json:"visibilityTimeout,omitempty"`
+	// consumerTimeout of the RabbitMQ queue, from its arguments or its policy.
+	// +optional
+	ConsumerTimeout *metav1.Duration `json:"consumerTimeout,omitempty"`
+	// ttr of the jobs in the beanstalkd tube.
+	// +optional
+	TTR *metav1.Duration `json:"ttr,omitempty"`
+	// pendingEntries of the redis consumer group, when they are more than maxPending.
+	// +optional
+	PendingEntries *int64 `json:"pendingEntries,omitempty"`
+	// messageTTL is how long a message may stay in the RabbitMQ queue.
+	// +optional
+	MessageTTL *metav1.Duration `json:"messageTTL,omitempty"`
+	// queueExpiry is how long the RabbitMQ queue stays when nobody uses it.
+	// +optional
+	QueueExpiry *metav1.Duration `json:"queueExpiry,omitempty"`
+	// retention is how long SQS keeps a message.
+	// +optional
+	Retention *metav1.Duration `json:"retention,omitempty"`
+	// deliveryLimit is how often the queue delivers a message.
+	// +optional
+	DeliveryLimit *int64 `json:"deliveryLimit,omitempty"`
+	// redeliverTimeout, checkDelayedInterval, claimInterval and heartbeat come from the
+	// transport's DSN.
+	// +optional
+	RedeliverTimeout *metav1.Duration `json:"redeliverTimeout,omitempty"`
+	// checkDelayedInterval of the DSN.
+	// +optional
+	CheckDelayedInterval *metav1.Duration `json:"checkDelayedInterval,omitempty"`
+	// claimInterval of the DSN.
+	// +optional
+	ClaimInterval *metav1.Duration `json:"claimInterval,omitempty"`
+	// heartbeat of the DSN.
+	// +optional
+	Heartbeat *metav1.Duration `json:"heartbeat,omitempty"`
 }
 
 // WindowTerm is one duration that entered a window.
@@ -233,14 +280,88 @@ type PruningRun struct {
 	// cutoff: records older than this were expired.
 	// +optional
 	Cutoff *metav1.Time `json:"cutoff,omitempty"`
+	// held is the number of expired records that were kept because their messages still
+	// wait in a failure transport or an outbox.
+	// +optional
+	Held int64 `json:"held,omitempty"`
+	// heldSince is the time of the oldest of them.
+	// +optional
+	HeldSince *metav1.Time `json:"heldSince,omitempty"`
 }
 
-// DrillStatus tells of the last drill.
+// DrillResult says how a drill ended.
+//
+// +kubebuilder:validation:Enum=Proven;Broken;NotTried;Failed
+type DrillResult string
+
+const (
+	// DrillProven means that every check passed.
+	DrillProven DrillResult = "Proven"
+	// DrillBroken means that a check failed: the contract does not hold.
+	DrillBroken DrillResult = "Broken"
+	// DrillNotTried means that something beside the contract kept the drill from its end.
+	DrillNotTried DrillResult = "NotTried"
+	// DrillFailed means that the drill ended in an error, or left no report.
+	DrillFailed DrillResult = "Failed"
+)
+
+// DrillStatus tells of the last and the next drill.
 type DrillStatus struct {
+	// nextRun is the next tick of drill.schedule; left out while no drill is made.
+	// +optional
+	NextRun *metav1.Time `json:"nextRun,omitempty"`
 	// lastRun is when the last drill ended.
 	// +optional
 	LastRun *metav1.Time `json:"lastRun,omitempty"`
-	// lockWait is how long a second session waited for the first.
+	// tick of the schedule that the last drill was for, or when a change of the table
+	// called for it.
+	// +optional
+	Tick *metav1.Time `json:"tick,omitempty"`
+	// job is the name of the last drill's Job.
+	// +optional
+	Job string `json:"job,omitempty"`
+	// subject is a digest of what the last drill was about: the table, and the
+	// connections that it was drilled through. Another one calls for a drill at once.
+	// +optional
+	Subject string `json:"subject,omitempty"`
+	// result of the last drill.
+	// +optional
+	Result DrillResult `json:"result,omitempty"`
+	// reason is one word for the result, such as DuplicateAccepted.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message says what happened, in words.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// duration of the last drill.
+	// +optional
+	Duration *metav1.Duration `json:"duration,omitempty"`
+	// lockWait is how long a second session waited for the first, which held on for 50 ms.
 	// +optional
 	LockWait *metav1.Duration `json:"lockWait,omitempty"`
+	// checks of the last drill.
+	// +optional
+	// +listType=atomic
+	Checks []DrillCheck `json:"checks,omitempty"`
+}
+
+// DrillCheck is one claim of the contract on one connection.
+type DrillCheck struct {
+	// name of the check.
+	Name string `json:"name"`
+	// connection is "inbox", or "handler N": the handlerURLSecretRefs, counted from 0.
+	Connection string `json:"connection"`
+	// passed says whether the claim held.
+	Passed bool `json:"passed"`
+	// duration of the check.
+	Duration metav1.Duration `json:"duration"`
+	// reason of a failed check, in one word.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// expected is the claim of a failed check.
+	// +optional
+	Expected string `json:"expected,omitempty"`
+	// happened is what was seen in a failed check.
+	// +optional
+	Happened string `json:"happened,omitempty"`
 }

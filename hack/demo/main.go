@@ -67,9 +67,9 @@ type demo struct {
 }
 
 // title prints what comes next.
-func (d *demo) title(format string, arguments ...any) {
+func (d *demo) title(text string) {
 	d.scene++
-	fmt.Printf("\n\n%d. %s\n\n", d.scene, fmt.Sprintf(format, arguments...))
+	fmt.Printf("\n\n%d. %s\n\n", d.scene, text)
 }
 
 // show prints a kubectl command as a user would type it, and what it answers.

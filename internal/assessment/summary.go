@@ -1,7 +1,9 @@
 package assessment
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +19,14 @@ var decisive = []string{
 	v1alpha1.ConditionDatabaseReachable,
 	v1alpha1.ConditionSchemaReady,
 	v1alpha1.ConditionPruningHealthy,
+}
+
+// promises are the conditions that count once they are known to be broken: what the team
+// declared turned out not to be so. That it could not be looked at says nothing yet.
+var promises = []string{
+	v1alpha1.ConditionTransactionShared,
+	v1alpha1.ConditionBusinessKeysEnforced,
+	v1alpha1.ConditionContractProven,
 }
 
 // harmless are the reasons of an Unknown condition that do not keep Ready from True:
@@ -62,7 +72,23 @@ func firstCause(conditions []metav1.Condition) *metav1.Condition {
 			unknown = found
 		}
 	}
+	if broken := brokenPromise(conditions); broken != nil {
+		return broken
+	}
 	return unknown
+}
+
+func brokenPromise(conditions []metav1.Condition) *metav1.Condition {
+	for _, conditionType := range promises {
+		if found := meta.FindStatusCondition(conditions, conditionType); found != nil && found.Status == metav1.ConditionFalse {
+			return found
+		}
+	}
+	coverage := meta.FindStatusCondition(conditions, v1alpha1.ConditionCoverageComplete)
+	if coverage != nil && coverage.Status == metav1.ConditionFalse && coverage.Reason == v1alpha1.ReasonFullCoverageRequired {
+		return coverage
+	}
+	return nil
 }
 
 // needsAPerson are the reasons, beside terminal failures, that only a person mends.
@@ -83,6 +109,15 @@ var needsAPerson = map[string]bool{
 	v1alpha1.ReasonIndexNameTaken:     true,
 	v1alpha1.ReasonInvalidTimeZone:    true,
 	v1alpha1.ReasonInvalidSchedule:    true,
+
+	v1alpha1.ReasonReplica:              true,
+	v1alpha1.ReasonOtherServer:          true,
+	v1alpha1.ReasonOtherDatabase:        true,
+	v1alpha1.ReasonClone:                true,
+	v1alpha1.ReasonOtherTable:           true,
+	v1alpha1.ReasonBusinessKeyMissing:   true,
+	v1alpha1.ReasonContractBroken:       true,
+	v1alpha1.ReasonFullCoverageRequired: true,
 }
 
 func stalls(cause metav1.Condition, failures []*database.Failure) bool {
@@ -115,4 +150,24 @@ func summary(conditions []metav1.Condition) string {
 		}
 	}
 	return text
+}
+
+// order is that in which a person reads the conditions: the sum, then the causes.
+var order = append([]string{
+	v1alpha1.ConditionReady,
+	v1alpha1.ConditionStalled,
+	v1alpha1.ConditionReconciling,
+}, append(slices.Clone(decisive),
+	v1alpha1.ConditionCoverageComplete,
+	v1alpha1.ConditionTransactionShared,
+	v1alpha1.ConditionBusinessKeysEnforced,
+	v1alpha1.ConditionContractProven,
+	v1alpha1.ConditionTransportsObserved,
+)...)
+
+// Sort puts the conditions in the order in which a person reads them.
+func Sort(conditions []metav1.Condition) {
+	slices.SortStableFunc(conditions, func(a, b metav1.Condition) int {
+		return cmp.Compare(slices.Index(order, a.Type), slices.Index(order, b.Type))
+	})
 }

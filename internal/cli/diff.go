@@ -63,7 +63,7 @@ func (f *diffFlags) run(files []string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("reading the manifest: %w", err)
 	}
-	if _, err := manifest.Parse(f.manifest, content); err != nil {
+	if _, err = manifest.Parse(f.manifest, content); err != nil {
 		return err
 	}
 	declared, err := importer.OpenManifest(f.manifest, content, f.name)

@@ -85,7 +85,7 @@ func (f *importFlags) run(files []string, out, messages io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if _, err := manifest.Parse(cmp.Or(f.write, "the imported manifest"), content); err != nil {
+	if _, err = manifest.Parse(cmp.Or(f.write, "the imported manifest"), content); err != nil {
 		return fmt.Errorf("the manifest would be refused: %w", err)
 	}
 	if f.write == "" {
@@ -123,8 +123,8 @@ func produce(configuration *messenger.Configuration, declarations []importer.Dec
 		return nil, nil, err
 	}
 	if existing == nil {
-		content, err := importer.EncodeDocument(document)
-		return content, nil, err
+		fresh, encodeErr := importer.EncodeDocument(document)
+		return fresh, nil, encodeErr
 	}
 	kept, err := existing.Update(document)
 	if err != nil {

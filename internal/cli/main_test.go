@@ -22,18 +22,18 @@ var aroundTests = func(m *testing.M) testRun { return m.Run }
 
 func TestMain(m *testing.M) {
 	if os.Getenv(runAsCommand) != "" {
-		inbox()
+		os.Exit(inbox())
 	}
-	testscript.Main(aroundTests(m), map[string]func(){"inbox": inbox})
+	testscript.Main(aroundTests(m), map[string]func(){"inbox": func() { os.Exit(inbox()) }})
 }
 
 // inbox is the command, as main.go runs it.
-func inbox() {
+func inbox() int {
 	err := NewRootCommand().Execute()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "inbox:", err)
 	}
-	os.Exit(ExitCode(err))
+	return ExitCode(err)
 }
 
 // TestScripts runs the scenarios of testdata, one readable file each.

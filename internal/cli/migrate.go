@@ -61,9 +61,9 @@ func (m *migration) run(command *cobra.Command) error {
 
 	out := command.OutOrStdout()
 	if m.dryRun || m.approvedPlan == "" {
-		observed, err := dbschema.Inspect(ctx, connection, m.contract)
-		if err != nil {
-			return errors.New(dbschema.Classify(err).Message)
+		observed, inspectErr := dbschema.Inspect(ctx, connection, m.contract)
+		if inspectErr != nil {
+			return errors.New(dbschema.Classify(inspectErr).Message)
 		}
 		return printPlan(out, dbschema.Compare(m.contract, observed))
 	}

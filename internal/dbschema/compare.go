@@ -40,12 +40,12 @@ func remark(reason, format string, arguments ...any) Finding {
 }
 
 func compareMissingTable(c Contract, o Observed) Verdict {
-	verdict := refuse(ReasonTableMissing, "Table %s does not exist.", c.qualifiedTable())
+	missing := blocking(ReasonTableMissing, "Table %s does not exist.", c.qualifiedTable())
 	if !o.TimeZoneValid {
 		// The table would be made with a timestamp that nobody can read.
-		verdict.Findings = append(verdict.Findings, invalidTimeZone(c))
-		return verdict
+		return Verdict{Findings: []Finding{invalidTimeZone(c), missing}}
 	}
+	verdict := Verdict{Findings: []Finding{missing}}
 	taken := o.TimestampIndexNameTakenBy
 	if c.TimestampIndexName() == c.Table {
 		taken = "the table itself"

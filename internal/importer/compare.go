@@ -23,6 +23,9 @@ type Side struct {
 }
 
 func (s Side) String() string {
+	if s.At.Line == 0 {
+		return s.Value
+	}
 	if s.Default {
 		return fmt.Sprintf("%s by default (%s)", s.Value, s.At)
 	}
@@ -122,6 +125,9 @@ func (c *comparing) transport(declaration *Declaration, node *yaml.Node) {
 	}
 	for _, path := range []string{"inbox", "outbox", "failureTransport"} {
 		c.field(declaration, node, path)
+	}
+	if written := getPath(node, "type"); written == nil || written.Value != kind.Value {
+		return // the fields of one type mean nothing to another
 	}
 	if !typeKnown || declaration.HasNote("redelivery") || getPath(node, "redelivery.window") != nil && kind.Value == string(redelivery.Custom) {
 		return

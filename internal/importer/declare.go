@@ -27,8 +27,9 @@ func Declare(configuration *messenger.Configuration, options Options) ([]Declara
 		return nil, err
 	}
 	declarations := make([]Declaration, 0, len(configuration.Transports))
+	secrets := map[string]bool{options.Secret: true}
 	for _, transport := range configuration.Transports {
-		declaring := declaring{configuration: configuration, transport: transport, connection: connection, options: options}
+		declaring := declaring{configuration: configuration, transport: transport, connection: connection, options: options, secrets: secrets}
 		declaration, err := declaring.declare()
 		if err != nil {
 			return nil, err
@@ -91,6 +92,7 @@ type declaring struct {
 	transport     *messenger.Transport
 	connection    string
 	options       Options
+	secrets       map[string]bool // the names that are taken
 	result        Declaration
 	unbounded     []string // what keeps the window from being known
 }
@@ -222,5 +224,5 @@ func (d *declaring) declareWindow() {
 	}
 	field := Field{Path: "redelivery.window", Value: Unbounded, At: source.At, Key: source.Key}
 	d.result.Fields = slices.Insert(d.result.Fields, at, field)
-	d.note("redelivery.window", source.At, "%s is not known, so the window stands at its largest and no proof is pruned: declare how late a message can come back, or declare what is missing and delete the window", strings.Join(d.unbounded, ", "))
+	d.note("redelivery.window", source.At, "it stands at its largest, so that no proof is pruned, since this is not known: %s. Declare how late a message can come back, or declare what is missing and delete the window", strings.Join(d.unbounded, ", "))
 }

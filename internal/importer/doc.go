@@ -61,7 +61,7 @@ const (
 
 func origin(at messenger.Position, key string) string {
 	at.Column = 0
-	return fmt.Sprintf("%s %s", at, key)
+	return messenger.Printable(fmt.Sprintf("%s %s", at, key))
 }
 
 // Note is something that the configuration does not say and a person has to declare.
@@ -75,14 +75,14 @@ type Note struct {
 }
 
 // Comment is the note in the manifest.
-func (n Note) Comment() string { return notePrefix + n.Field + ": " + n.Message }
+func (n Note) Comment() string { return notePrefix + n.Field + ": " + messenger.Printable(n.Message) }
 
 func (n Note) String() string {
 	subject := n.Field
 	if n.Transport != "" {
 		subject = n.Transport + ": " + subject
 	}
-	return fmt.Sprintf("%s: %s: %s", n.At, subject, n.Message)
+	return messenger.Printable(fmt.Sprintf("%s: %s: %s", n.At, subject, n.Message))
 }
 
 // Declaration is one transport.

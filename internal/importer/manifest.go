@@ -21,7 +21,11 @@ const applicationPeriod = "168h"
 
 // Document makes a whole manifest of the declarations.
 func Document(configuration *messenger.Configuration, declarations []Declaration, options Options) (*yaml.Node, error) {
-	spec := buildSpec(declarations, options)
+	connection, err := inboxConnection(configuration, options.Connection)
+	if err != nil {
+		return nil, err
+	}
+	spec := buildSpec(declarations, options, connection)
 	imported, err := specJSON(spec)
 	if err != nil {
 		return nil, err
@@ -48,12 +52,15 @@ func header(configuration *messenger.Configuration) string {
 	return fmt.Sprintf(`# Imported from %s for the environment %s.
 # Import again with --write to bring it up to date: what a person has set stays.
 # batchHandlers, dispatchesAfterCurrentBus and handler times are decided in PHP, so
-# they are not imported: declare them where they differ from the defaults.`, sourceNames(configuration), configuration.Environment)
+# they are not imported: declare them where they differ from the defaults.`, messenger.Printable(sourceNames(configuration)), messenger.Printable(configuration.Environment))
 }
 
-func buildSpec(declarations []Declaration, options Options) *yaml.Node {
+func buildSpec(declarations []Declaration, options Options, connection string) *yaml.Node {
 	spec := mapping()
-	setPath(spec, "database.urlSecretRef.name", options.Secret, Text)
+	secret := setPath(spec, "database.urlSecretRef.name", options.Secret, Text)
+	if connection != "" {
+		secret.LineComment = "# has the URL of the Doctrine connection " + messenger.Printable(connection)
+	}
 	setPath(spec, "database.urlSecretRef.key", secretKey, Text)
 	setPath(spec, "retention.applicationPeriod", applicationPeriod, Text).LineComment = "# Symfony prunes the table too, after 7 days by default"
 	transports := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}

@@ -21,7 +21,7 @@ func (u *updating) mapping(ours *yaml.Node, base map[string]any, theirs *yaml.No
 		u.entry(ours, key, base[key], theirs.Content[i+1], path+"."+key)
 	}
 	for key, last := range base {
-		if still, _ := get(theirs, key); still == nil {
+		if still := get(theirs, key); still == nil {
 			u.dropped(ours, key, last, path+"."+key)
 		}
 	}
@@ -29,7 +29,7 @@ func (u *updating) mapping(ours *yaml.Node, base map[string]any, theirs *yaml.No
 
 // entry merges one key that the new import has.
 func (u *updating) entry(ours *yaml.Node, key string, last any, fresh *yaml.Node, path string) {
-	current, _ := get(ours, key)
+	current := get(ours, key)
 	switch {
 	case current == nil && last == nil:
 		set(ours, key, fresh)
@@ -65,7 +65,7 @@ func (u *updating) scalar(ours *yaml.Node, key string, current *yaml.Node, last 
 
 // dropped handles a key that the last import had and the new one has not.
 func (u *updating) dropped(ours *yaml.Node, key string, last any, path string) {
-	current, _ := get(ours, key)
+	current := get(ours, key)
 	if current == nil {
 		return
 	}

@@ -1,12 +1,16 @@
 package importer
 
 import (
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
 func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"} }
+
+// readOtherwise is what the YAML 1.1 of kubectl takes for a boolean or a number.
+var readOtherwise = regexp.MustCompile(`(?i)^(y|n|yes|no|on|off|[-+.]?[0-9][0-9_,:.ex+-]*)$`)
 
 func scalarNode(value string, kind Kind) *yaml.Node {
 	node := &yaml.Node{Kind: yaml.ScalarNode, Value: value}
@@ -16,22 +20,25 @@ func scalarNode(value string, kind Kind) *yaml.Node {
 	case Integer:
 		node.Tag = "!!int"
 	default:
-		node.SetString(value) // quoted where it would be read as something else
+		node.SetString(value) // quoted where YAML 1.2 would read something else
+		if readOtherwise.MatchString(value) {
+			node.Style = yaml.DoubleQuotedStyle
+		}
 	}
 	return node
 }
 
-// get returns the value of a key and the key's own node; nil when the map has none.
-func get(node *yaml.Node, key string) (value, keyNode *yaml.Node) {
+// get returns the value of a key; nil when the map has none.
+func get(node *yaml.Node, key string) *yaml.Node {
 	if node == nil || node.Kind != yaml.MappingNode {
-		return nil, nil
+		return nil
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		if node.Content[i].Value == key {
-			return node.Content[i+1], node.Content[i]
+			return node.Content[i+1]
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 func set(node *yaml.Node, key string, value *yaml.Node) {
@@ -63,7 +70,7 @@ func setScalar(node *yaml.Node, key, value string, kind Kind) *yaml.Node {
 func setPath(node *yaml.Node, path, value string, kind Kind) *yaml.Node {
 	keys := strings.Split(path, ".")
 	for _, key := range keys[:len(keys)-1] {
-		child, _ := get(node, key)
+		child := get(node, key)
 		if child == nil {
 			child = mapping()
 			set(node, key, child)
@@ -76,7 +83,7 @@ func setPath(node *yaml.Node, path, value string, kind Kind) *yaml.Node {
 // getPath returns what is at a.b.c; nil when nothing is.
 func getPath(node *yaml.Node, path string) *yaml.Node {
 	for key := range strings.SplitSeq(path, ".") {
-		node, _ = get(node, key)
+		node = get(node, key)
 	}
 	return node
 }

@@ -20,7 +20,7 @@ func (d *declaring) declareObserve() {
 	if !transport.HasCredentials() {
 		return
 	}
-	d.set("observe.urlSecretRef.name", transportSecret(d.options.Name, transport.Name), Text, transport.DSN)
+	d.set("observe.urlSecretRef.name", d.secretName(), Text, transport.DSN)
 	d.set("observe.urlSecretRef.key", secretKey, Text, transport.DSN)
 	switch transport.Type() {
 	case redelivery.AMQP:
@@ -60,6 +60,17 @@ func transportSecret(resource, transport string) string {
 	return strings.Trim(name, "-.")
 }
 
+// secretName tells transports apart whose names become the same.
+func (d *declaring) secretName() string {
+	base := transportSecret(d.options.Name, d.transport.Name)
+	name := base
+	for number := 2; d.secrets[name]; number++ {
+		name = fmt.Sprintf("%s-%d", base, number)
+	}
+	d.secrets[name] = true
+	return name
+}
+
 // DatabaseSecret is the default name of the Secret with the database's URL.
 func DatabaseSecret(resource string) string { return resource + "-database" }
 
@@ -72,14 +83,15 @@ func SecretCommand(namespace, name, placeholder string) string {
 	return fmt.Sprintf("kubectl create secret generic %s%s --from-literal=%s='%s'", name, in, secretKey, placeholder)
 }
 
+// placeholders say what the user fills in.
 var placeholders = map[redelivery.Type]string{
-	redelivery.AMQP:       "<http://USER:PASSWORD@HOST:15672, the management API>",
-	redelivery.Redis:      "<redis://USER:PASSWORD@HOST:6379>",
-	redelivery.SQS:        "<sqs://ACCESS_KEY:SECRET_KEY@HOST/QUEUE>",
-	redelivery.Beanstalkd: "<beanstalkd://HOST:11300>",
+	redelivery.AMQP:       "<URL of the management API, with user and password>",
+	redelivery.Redis:      "<the DSN of redis, with user and password>",
+	redelivery.SQS:        "<the DSN of sqs, with its keys>",
+	redelivery.Beanstalkd: "<the DSN of beanstalkd>",
 }
 
-const databasePlaceholder = "<postgresql://USER:PASSWORD@HOST:5432/DATABASE>"
+const databasePlaceholder = "<the DATABASE_URL of the application>"
 
 // Secrets are the commands that create the Secrets to which the manifest refers.
 func Secrets(declarations []Declaration, options Options) []string {

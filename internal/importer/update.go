@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -49,7 +50,7 @@ func OpenManifest(file string, content []byte, name string) (*Manifest, error) {
 	return manifest, nil
 }
 
-// Name, Namespace and Secret are the manifest's own.
+// Name of the resource.
 func (m *Manifest) Name() string { return m.text("metadata.name") }
 
 // Namespace of the resource; "" when the manifest leaves it open.
@@ -74,19 +75,19 @@ func (m *Manifest) Encode() ([]byte, error) { return encode(m.documents) }
 func (m *Manifest) Update(imported *yaml.Node) ([]string, error) {
 	theirs := imported.Content[0]
 	base := map[string]any{}
-	metadata, _ := get(m.object, "metadata")
-	annotations, _ := get(metadata, "annotations")
-	if last, _ := get(annotations, Annotation); last != nil {
+	metadata := get(m.object, "metadata")
+	annotations := get(metadata, "annotations")
+	if last := get(annotations, Annotation); last != nil {
 		if err := json.Unmarshal([]byte(last.Value), &base); err != nil {
 			return nil, fmt.Errorf("the annotation %s is not what import wrote (%w): delete it to keep the whole manifest as edited", Annotation, err)
 		}
 	}
-	ours, _ := get(m.object, "spec")
+	ours := get(m.object, "spec")
 	if ours == nil || ours.Kind != yaml.MappingNode {
 		return nil, errors.New("the manifest has no spec")
 	}
 	stripComments(ours)
-	theirSpec, _ := get(theirs, "spec")
+	theirSpec := get(theirs, "spec")
 	update := &updating{}
 	update.mapping(ours, base, theirSpec, "spec")
 	if annotations == nil || annotations.Kind != yaml.MappingNode {
@@ -97,13 +98,16 @@ func (m *Manifest) Update(imported *yaml.Node) ([]string, error) {
 	return update.kept, nil
 }
 
+// originPattern is a comment that says where a value came from: from FILE:LINE KEY.
+var originPattern = regexp.MustCompile(`^` + originPrefix + `.+:\d+ \S`)
+
 // stripComments removes what an earlier import wrote, wherever editing has moved it.
 func stripComments(node *yaml.Node) {
 	for _, comment := range []*string{&node.HeadComment, &node.LineComment, &node.FootComment} {
 		var lines []string
 		for line := range strings.SplitSeq(*comment, "\n") {
 			text := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "#"))
-			if !strings.HasPrefix(text, originPrefix) && !strings.HasPrefix(text, notePrefix) {
+			if !originPattern.MatchString(text) && !strings.HasPrefix(text, notePrefix) {
 				lines = append(lines, line)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 const mask = "***"
 
 var (
-	userInformation  = regexp.MustCompile(`(://)[^\s/'"@]*@`)
+	userInformation  = regexp.MustCompile(`(://)[^\s/'"]*@`)
 	secretAssignment = regexp.MustCompile(`(?i)((?:password|passwd|secret|token|auth|access_key|secret_key)[\w-]*['"]?\s*[:=]\s*)[^\s&,}#][^&,}#\s]*`)
 )
 
@@ -48,7 +48,7 @@ func excerpt(source messenger.Source, line int, secrets []string) string {
 	if line < 1 {
 		return ""
 	}
-	text := []rune(strings.ReplaceAll(maskSecrets(source.Line(line), secrets), "\t", " "))
+	text := []rune(messenger.Printable(maskSecrets(source.Line(line), secrets)))
 	if len(text) > maxExcerpt {
 		text = append(text[:maxExcerpt:maxExcerpt], '…')
 	}

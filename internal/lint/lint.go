@@ -105,7 +105,7 @@ func Refused(failures messenger.Errors) []Finding {
 }
 
 func (r *Rule) finding(at messenger.Position, key, message string) Finding {
-	return Finding{Rule: r.ID, Severity: r.Severity, At: at, Key: key, Message: message, Why: r.Why, Fix: r.Fix}
+	return Finding{Rule: r.ID, Severity: r.Severity, At: at, Key: key, Message: messenger.Printable(message), Why: r.Why, Fix: r.Fix}
 }
 
 func order(findings []Finding, sources []messenger.Source) {

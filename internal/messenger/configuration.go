@@ -1,6 +1,7 @@
 package messenger
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -129,7 +130,7 @@ func Load(sources []Source, options Options) (*Configuration, error) {
 }
 
 func asErrors(err error) error {
-	if one, ok := err.(*Error); ok { //nolint:errorlint // read returns nothing wrapped
+	if one, ok := errors.AsType[*Error](err); ok {
 		return Errors{one}
 	}
 	return err
@@ -200,9 +201,7 @@ func (l *loader) collect(content *Value) error {
 	for _, entry := range framework.Entries {
 		if entry.Key == "messenger" {
 			block := *entry.Value
-			if block.Kind != Map || len(block.Entries) == 0 {
-				block.At = entry.At // an empty value has no place of its own
-			}
+			block.At = entry.At // the key: an empty value has no place of its own
 			l.messenger = append(l.messenger, &block)
 		}
 	}

@@ -128,7 +128,7 @@ func (d *DSN) readNode(dsn Expression, node string) (host, path string) {
 		d.Credentials = d.Credentials || at > 0
 		_, password, hasPassword := strings.Cut(authority[:at], ":")
 		if !hasPassword {
-			password = authority[:at] // redis://password@host
+			password = authority[:at] // a user alone: redis takes it for the password
 		}
 		d.addSecret(dsn.of(password))
 		d.setLogin(authority[:at])

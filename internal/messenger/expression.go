@@ -35,18 +35,27 @@ func literal(text string) Expression {
 }
 
 func unknown(source, variable string) Expression {
-	return Expression{}.append(Expression{text: placeholder(0), parts: []part{{source, variable}}})
+	return Expression{text: placeholder(0), parts: []part{{source, variable}}}
 }
 
 func placeholder(number int) string {
 	return string(opening) + strconv.Itoa(number) + string(closing)
 }
 
-// append joins two expressions.
-func (e Expression) append(other Expression) Expression {
-	joined := Expression{parts: append(e.parts[:len(e.parts):len(e.parts)], other.parts...)}
-	joined.text = e.text + other.replace(func(number int) string { return placeholder(number + len(e.parts)) })
-	return joined
+// expressionBuilder joins expressions.
+type expressionBuilder struct {
+	text  strings.Builder
+	parts []part
+}
+
+func (b *expressionBuilder) add(expression Expression) {
+	before := len(b.parts)
+	b.parts = append(b.parts, expression.parts...)
+	b.text.WriteString(expression.replace(func(number int) string { return placeholder(before + number) }))
+}
+
+func (b *expressionBuilder) expression() Expression {
+	return Expression{text: b.text.String(), parts: b.parts}
 }
 
 // replace writes each unknown part as another text.

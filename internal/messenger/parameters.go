@@ -49,7 +49,7 @@ func (p *parameters) resolveShared(value *Value, seen map[*Value]*Value) *Value 
 		}
 	}
 	if result.measure(maxValues); result.size > maxValues {
-		p.failures.add(value.At, "written out, the parameters in here are more than %d values", maxValues)
+		p.failures.add(value.At, "written out, this is more than %d values", maxValues)
 		result = &Value{At: value.At, size: 1}
 	}
 	seen[value] = result
@@ -67,6 +67,12 @@ func (p *parameters) resolveKey(entry Entry) string {
 // resolveText gives a parameter's own kind to a text that is nothing but the parameter.
 func (p *parameters) resolveText(value *Value) *Value {
 	text, _ := value.Text.Known()
+	if !strings.Contains(text, "%") {
+		return value
+	}
+	if len(text) > maxText {
+		return p.tooLong(value)
+	}
 	places := parameterPattern.FindAllStringSubmatchIndex(text, -1)
 	if len(places) == 0 {
 		return value
@@ -76,12 +82,13 @@ func (p *parameters) resolveText(value *Value) *Value {
 		target.At = value.At // where it is used: that is the line to change
 		return &target
 	}
-	result, end := Expression{}, 0
+	var result expressionBuilder
+	end := 0
 	for _, place := range places {
-		result = result.append(literal(text[end:place[0]]))
+		result.add(literal(text[end:place[0]]))
 		end = place[1]
 		if place[2] < 0 {
-			result = result.append(literal("%"))
+			result.add(literal("%"))
 			continue
 		}
 		name := text[place[2]:place[3]]
@@ -90,16 +97,21 @@ func (p *parameters) resolveText(value *Value) *Value {
 		case List, Map:
 			p.failures.add(value.At, "%%%s%% is %s, which cannot stand inside a text", name, found.Kind)
 		case Opaque:
-			result = result.append(unknown("%"+name+"%", ""))
+			result.add(unknown("%"+name+"%", ""))
 		default:
-			result = result.append(found.Text)
+			result.add(found.Text)
 		}
-		if len(result.text) > maxText {
-			p.failures.add(value.At, "the parameters in this text are longer than %d KiB together", maxText>>10)
-			return &Value{Kind: Null, At: value.At, size: 1}
+		if result.text.Len() > maxText {
+			return p.tooLong(value)
 		}
 	}
-	return &Value{Kind: Text, Text: result.append(literal(text[end:])), At: value.At, size: 1}
+	result.add(literal(text[end:]))
+	return &Value{Kind: Text, Text: result.expression(), At: value.At, size: 1}
+}
+
+func (p *parameters) tooLong(value *Value) *Value {
+	p.failures.add(value.At, "the parameters in this text are longer than %d KiB together", maxText>>10)
+	return &Value{Kind: Null, At: value.At, size: 1}
 }
 
 // lookUp returns the value of a parameter or env(...), with the kind that it has.
@@ -112,6 +124,10 @@ func (p *parameters) lookUp(name string, at Position) *Value {
 	}
 	value, ok := p.values[name]
 	switch {
+	case !ok && strings.ContainsAny(name, "/?=&@"):
+		// The name is not shown: it may be a part of a password.
+		p.failures.add(at, "what is between two percent signs here would be a parameter: in YAML a percent sign of a DSN is written twice, as in %%%%2f, when another one follows")
+		return &Value{At: at, size: 1}
 	case !ok:
 		// The kernel's own, or of a file that was not named: unknown, but not wrong.
 		return &Value{Kind: Text, Text: unknown("%"+name+"%", ""), At: at, size: 1}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // Position is a place in a source. Line and Column count from 1; 0 is unknown.
@@ -49,9 +50,20 @@ func (e Errors) Error() string {
 }
 
 func (e *Errors) add(at Position, format string, arguments ...any) {
-	*e = append(*e, &Error{At: at, Message: fmt.Sprintf(format, arguments...)})
+	*e = append(*e, &Error{At: at, Message: Printable(fmt.Sprintf(format, arguments...))})
 }
 
 func errorAt(at Position, format string, arguments ...any) error {
-	return &Error{At: at, Message: fmt.Sprintf(format, arguments...)}
+	return &Error{At: at, Message: Printable(fmt.Sprintf(format, arguments...))}
+}
+
+// Printable makes one line of a text that a configuration may have filled with
+// anything: line ends would break a comment, and escapes could command a terminal.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)
 }

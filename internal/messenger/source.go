@@ -14,7 +14,7 @@ const (
 	// MaxBytes is the largest size of a source.
 	MaxBytes = 2 << 20
 	// maxMarks is the largest number of characters that can begin a value.
-	maxMarks = 150_000
+	maxMarks = 100_000
 	// maxValues is the largest number of values once aliases are written out.
 	maxValues = 100_000
 	// maxDepth is the deepest nesting of lists and maps.
@@ -90,6 +90,28 @@ func invalidUTF8(content []byte) int {
 		i += width
 	}
 	return -1
+}
+
+// tooDeep is about where lists and maps are nested deeper than allowed: it looks at
+// brackets and dashes and not at quotes.
+func (s Source) tooDeep() Position {
+	depth, dashes := 0, 0
+	for i, character := range s.Content {
+		switch character {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
+		case '-':
+			dashes++
+		case '\n':
+			dashes = 0
+		}
+		if depth+dashes > maxDepth {
+			return s.position(i)
+		}
+	}
+	return Position{File: s.Name}
 }
 
 // position of a byte.

@@ -51,6 +51,9 @@ func syntaxError(source Source, err error) error {
 		message = match[2]
 		at.Line, _ = strconv.Atoi(match[1]) // no number leaves 0: unknown
 	}
+	if strings.Contains(message, "max depth") {
+		return errorAt(source.tooDeep(), "lists and maps are nested more than %d deep", maxDepth)
+	}
 	for _, near := range []int{at.Line, at.Line + 1, at.Line - 1} {
 		if near < 1 {
 			continue
@@ -103,7 +106,7 @@ func (r *nodeReader) read(node *yaml.Node, depth int) (*Value, error) {
 	}
 	value.At = r.at(node)
 	if value.measure(maxValues); value.size > maxValues {
-		return nil, errorAt(value.At, "written out, the aliases in here are more than %d values", maxValues)
+		return nil, errorAt(value.At, "written out, this is more than %d values", maxValues)
 	}
 	r.done[node] = value
 	return value, nil
@@ -167,7 +170,7 @@ func (r *nodeReader) readMap(node *yaml.Node, depth int) (*Value, error) {
 				return nil, err
 			}
 			if r.merged += copied; r.merged > maxValues {
-				return nil, errorAt(r.at(key), "written out, the merges up to here are more than %d values", maxValues)
+				return nil, errorAt(r.at(key), "written out, this is more than %d values", maxValues)
 			}
 		default:
 			if err := builder.set(Entry{Key: key.Value, At: r.at(key), Value: value}); err != nil {

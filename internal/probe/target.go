@@ -3,7 +3,10 @@ package probe
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -44,6 +47,7 @@ type Target struct {
 	// Database says, for a doctrine transport, which one it is, without credentials.
 	Database string
 
+	rawURL     string
 	dsn        *messenger.Transport
 	management *url.URL // of RabbitMQ, when the URL is that of its management API
 }
@@ -54,7 +58,7 @@ type Target struct {
 func NewTarget(name string, transportType redelivery.Type, rawURL string, place Place) (Target, error) {
 	target := Target{Transport: name, Type: transportType, Place: place, RedeliverTimeout: redelivery.DefaultRedeliverTimeout}
 	rawURL = strings.TrimSpace(rawURL)
-	target.dsn = messenger.NewTransport(name, rawURL)
+	target.rawURL, target.dsn = rawURL, messenger.NewTransport(name, rawURL)
 	if transportType == redelivery.AMQP && (strings.HasPrefix(rawURL, "http://") || strings.HasPrefix(rawURL, "https://")) {
 		management, err := url.Parse(rawURL)
 		if err != nil || management.Host == "" {
@@ -150,4 +154,18 @@ func (t Target) duration(option string, unit time.Duration) *time.Duration {
 	}
 	duration := time.Duration(number * float64(unit))
 	return &duration
+}
+
+// identity is a digest of all that decides what a look sees, credentials included.
+func (t Target) identity() string {
+	digest := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %s", t.Transport, t.Type, t.rawURL, fmt.Sprint(t.Place), t.Database, t.RedeliverTimeout))
+	return hex.EncodeToString(digest[:])
+}
+
+func identityOf(targets []Target) []string {
+	identities := make([]string, len(targets))
+	for i, target := range targets {
+		identities[i] = target.identity()
+	}
+	return identities
 }

@@ -49,8 +49,8 @@ func run(m *testing.M) (code int) {
 		return 1
 	}
 	defer func() {
-		if err := env.Down(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, err)
+		if downErr := env.Down(ctx); downErr != nil {
+			fmt.Fprintln(os.Stderr, downErr)
 			code = 1
 		}
 	}()
@@ -149,9 +149,9 @@ func (made team) awaitCondition(t *testing.T, conditionType string, status metav
 	})
 }
 
-func (made team) awaitReady(t *testing.T) *v1alpha1.MessagingInbox {
+func (made team) awaitReady(t *testing.T) {
 	t.Helper()
-	return made.awaitCondition(t, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonAllChecksPassed)
+	made.awaitCondition(t, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonAllChecksPassed)
 }
 
 // awaitRun waits for a run that ended.

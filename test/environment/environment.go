@@ -42,7 +42,7 @@ type Environment struct {
 
 	root        string
 	kubectl     string
-	context     string
+	contextName string
 	address     string
 	log         io.Writer
 	ownsCluster bool
@@ -121,14 +121,14 @@ func repository() (string, error) {
 
 // findOrStartCluster uses what the user points at, else the local cluster.
 func (e *Environment) findOrStartCluster(ctx context.Context) error {
-	found, context, err := existingCluster()
+	found, name, err := existingCluster()
 	if err != nil {
 		return err
 	}
 	if found {
-		e.context, e.kubectl = context, "kubectl"
+		e.contextName, e.kubectl = name, "kubectl"
 		e.Kubeconfig = clientcmd.NewDefaultPathOptions().GetDefaultFilename()
-		e.say("Using the context %s of %s", context, e.Kubeconfig)
+		e.say("Using the context %s of %s", name, e.Kubeconfig)
 		return e.findAddress(ctx)
 	}
 	e.ownsCluster = true
@@ -146,17 +146,17 @@ func (e *Environment) findOrStartCluster(ctx context.Context) error {
 }
 
 // existingCluster says whether the user points at a cluster, and which context it is.
-func existingCluster() (found bool, context string, err error) {
+func existingCluster() (found bool, name string, err error) {
 	config, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
 	if err != nil {
 		return false, "", fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	context = config.CurrentContext
-	return os.Getenv("KUBECONFIG") != "" || isKind(context) || isK3d(context), context, nil
+	name = config.CurrentContext
+	return os.Getenv("KUBECONFIG") != "" || isKind(name) || isK3d(name), name, nil
 }
 
-func isKind(context string) bool { return strings.HasPrefix(context, "kind-") }
-func isK3d(context string) bool  { return strings.HasPrefix(context, "k3d-") }
+func isKind(name string) bool { return strings.HasPrefix(name, "kind-") }
+func isK3d(name string) bool  { return strings.HasPrefix(name, "k3d-") }
 
 // findAddress finds the address at which pods reach this machine.
 func (e *Environment) findAddress(ctx context.Context) error {
@@ -170,9 +170,9 @@ func (e *Environment) findAddress(ctx context.Context) error {
 		output, err := e.cluster(ctx, "gateway")
 		e.address = lastLine(output)
 		return err
-	case isK3d(e.context):
-		network = e.context
-	case !isKind(e.context):
+	case isK3d(e.contextName):
+		network = e.contextName
+	case !isKind(e.contextName):
 		return errors.New("set INBOX_HOST_ADDRESS to the address at which the cluster's pods reach this machine")
 	}
 	output, err := e.run(ctx, nil, "docker", "network", "inspect", "--format", "{{range .IPAM.Config}}{{.Gateway}}\n{{end}}", network)

@@ -51,10 +51,10 @@ func (e *Environment) buildAndLoad(ctx context.Context, image string) error {
 	}
 	var err error
 	switch {
-	case isKind(e.context):
-		_, err = e.run(ctx, nil, "kind", "load", "image-archive", archive, "--name", strings.TrimPrefix(e.context, "kind-"))
-	case isK3d(e.context):
-		_, err = e.run(ctx, nil, "k3d", "image", "import", archive, "--cluster", strings.TrimPrefix(e.context, "k3d-"))
+	case isKind(e.contextName):
+		_, err = e.run(ctx, nil, "kind", "load", "image-archive", archive, "--name", strings.TrimPrefix(e.contextName, "kind-"))
+	case isK3d(e.contextName):
+		_, err = e.run(ctx, nil, "k3d", "image", "import", archive, "--cluster", strings.TrimPrefix(e.contextName, "k3d-"))
 	default:
 		err = errors.New("set INBOX_IMAGE to an image of the operator that this cluster can pull")
 	}
