@@ -31,7 +31,10 @@ type scope struct {
 	handlers    []assessment.HandlerFacts
 	pruning     assessment.PruningFacts
 	drill       assessment.DrillFacts
+	config      *database.Config
 	pool        *pgxpool.Pool
+
+	observations assessment.Observations
 }
 
 func newScope(inbox *v1alpha1.MessagingInbox, now time.Time) *scope {
@@ -106,6 +109,7 @@ var announced = []string{
 	v1alpha1.ConditionTransactionShared,
 	v1alpha1.ConditionBusinessKeysEnforced,
 	v1alpha1.ConditionContractProven,
+	v1alpha1.ConditionTransportsObserved,
 	v1alpha1.ConditionPruningHealthy,
 }
 

@@ -22,7 +22,6 @@ const (
 	// Shared by several conditions.
 	ReasonNotInspected     = "NotInspected"     // the database was not looked at
 	ReasonNotDeclared      = "NotDeclared"      // the spec declares nothing to check
-	ReasonNotYetSupported  = "NotYetSupported"  // the spec declares what this version does not act on
 	ReasonSuspended        = "Suspended"        // spec.suspend or spec.pruning.suspend
 	ReasonUnexpectedError  = "UnexpectedError"  // an error of no known class
 	ReasonPermissionDenied = "PermissionDenied" // a GRANT is missing

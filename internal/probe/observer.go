@@ -27,16 +27,17 @@ type Result struct {
 	Failures int64
 }
 
-// Observer looks at the targets of many owners in the background, so that none waits for
-// another's broker. It looks at one broker at a time through one connection, which it
+// Observer looks at the targets of many owners in the background, at each once per
+// interval, so that none waits for another's broker. It looks at one broker at a time through one connection, which it
 // closes after the look. It is safe for concurrent use.
 type Observer struct {
-	changed func(owner string)
-	clock   func() time.Time
-	slots   chan struct{}
-	ctx     context.Context //nolint:containedctx // the looks end with the observer
-	cancel  context.CancelFunc
-	running sync.WaitGroup
+	interval time.Duration
+	changed  func(owner string)
+	clock    func() time.Time
+	slots    chan struct{}
+	ctx      context.Context //nolint:containedctx // the looks end with the observer
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
 
 	mutex   sync.Mutex
 	owners  map[string]*watch
@@ -46,8 +47,10 @@ type Observer struct {
 // watch is what is known of one owner's targets.
 type watch struct {
 	identity []string
+	targets  []Target
 	results  []Result
 	busy     bool
+	due      time.Time
 }
 
 // broker lets one look at a time pass.
@@ -57,19 +60,21 @@ type broker struct {
 }
 
 // NewObserver makes an observer. It calls changed, from another goroutine, when a look
-// ended whose results tell something new.
-func NewObserver(clock func() time.Time, changed func(owner string)) *Observer {
+// ended whose results tell something new. Close it.
+func NewObserver(interval time.Duration, clock func() time.Time, changed func(owner string)) *Observer {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Observer{
-		changed: changed, clock: clock, slots: make(chan struct{}, atOnce), ctx: ctx, cancel: cancel,
+	o := &Observer{
+		interval: interval, changed: changed, clock: clock, slots: make(chan struct{}, atOnce), ctx: ctx, cancel: cancel,
 		owners: map[string]*watch{}, brokers: map[string]*broker{},
 	}
+	o.running.Go(o.keepLooking)
+	return o
 }
 
-// Results returns what is known of the targets without waiting, and looks again in the
-// background when that is older than maxAge. The identity of the targets changes with
-// their places and credentials; what was seen of another identity is forgotten.
-func (o *Observer) Results(owner string, targets []Target, maxAge time.Duration) []Result {
+// Results returns what is known of the owner's targets, without waiting. From now on it
+// looks at these, and no others, of the owner. What was seen in another place, or with
+// other credentials, is forgotten.
+func (o *Observer) Results(owner string, targets []Target) []Result {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	known := o.owners[owner]
@@ -80,12 +85,41 @@ func (o *Observer) Results(owner string, targets []Target, maxAge time.Duration)
 			known.results[i] = Result{Transport: target.Transport, Declared: target.Declared()}
 		}
 		o.owners[owner] = known
+		known.targets = targets
+		o.start(owner, known)
 	}
-	if !known.busy && o.ctx.Err() == nil && slices.ContainsFunc(known.results, func(r Result) bool { return o.clock().Sub(r.At) >= maxAge }) {
-		known.busy = true
-		o.running.Go(func() { o.look(owner, known, slices.Clone(targets)) })
-	}
+	known.targets = targets
 	return slices.Clone(known.results)
+}
+
+// keepLooking starts the looks that are due.
+func (o *Observer) keepLooking() {
+	ticker := time.NewTicker(min(o.interval, time.Second))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-o.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		o.mutex.Lock()
+		for owner, known := range o.owners {
+			if !o.clock().Before(known.due) {
+				o.start(owner, known)
+			}
+		}
+		o.mutex.Unlock()
+	}
+}
+
+// start looks at an owner's targets unless that is going on. The mutex is held.
+func (o *Observer) start(owner string, known *watch) {
+	if known.busy || len(known.targets) == 0 || o.ctx.Err() != nil {
+		return
+	}
+	known.busy, known.due = true, o.clock().Add(o.interval)
+	targets := known.targets
+	o.running.Go(func() { o.look(owner, known, targets) })
 }
 
 // Forget drops an owner.
