@@ -46,7 +46,9 @@ func (r *Reconciler) observeTransports(ctx context.Context, s *scope) {
 		}
 		targets = append(targets, target)
 	}
-	results = append(results, r.observer.Results(owner(client.ObjectKeyFromObject(s.inbox)), targets)...)
+	if r.observer != nil { // set up with a manager
+		results = append(results, r.observer.Results(owner(client.ObjectKeyFromObject(s.inbox)), targets)...)
+	}
 	s.observations = assessment.Observe(results, s.status().Transports)
 }
 
@@ -67,7 +69,7 @@ func (r *Reconciler) probeTarget(ctx context.Context, s *scope, transport *v1alp
 		target, err = probe.NewTarget(name, transportType, string(url), place)
 	}
 	if err != nil {
-		return probe.Target{}, inSecret(observe.URLSecretRef, err)
+		return probe.Target{}, ofSecret(observe.URLSecretRef, err)
 	}
 	if declared := transport.Redelivery; declared != nil && declared.RedeliverTimeout != nil {
 		target.RedeliverTimeout = max(target.RedeliverTimeout, declared.RedeliverTimeout.Duration.Duration)
@@ -81,7 +83,7 @@ func (r *Reconciler) probeTarget(ctx context.Context, s *scope, transport *v1alp
 	}
 	target.Authorities = x509.NewCertPool()
 	if !target.Authorities.AppendCertsFromPEM(bundle) {
-		return probe.Target{}, inSecret(*observe.CASecretRef, &probe.Failure{Reason: v1alpha1.ReasonInvalidURL, Message: "no certificate in PEM"})
+		return probe.Target{}, ofSecret(*observe.CASecretRef, &probe.Failure{Reason: v1alpha1.ReasonInvalidURL, Message: "no certificate in PEM"})
 	}
 	return target, nil
 }
@@ -93,7 +95,7 @@ func placeOf(observe *v1alpha1.ObserveSpec) probe.Place {
 	}
 }
 
-func inSecret(reference v1alpha1.SecretKeyReference, err error) error {
+func ofSecret(reference v1alpha1.SecretKeyReference, err error) error {
 	var failure *probe.Failure
 	if !errors.As(err, &failure) {
 		return err
@@ -144,5 +146,7 @@ func (r *Reconciler) startObserver(operator ctrl.Manager) (source.Source, error)
 // forget drops what is kept for a resource that is gone.
 func (r *Reconciler) forget(name types.NamespacedName) {
 	r.Pools.Forget(owner(name))
-	r.observer.Forget(owner(name))
+	if r.observer != nil {
+		r.observer.Forget(owner(name))
+	}
 }
