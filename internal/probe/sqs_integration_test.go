@@ -18,16 +18,9 @@ import (
 
 func TestSQSCountsMessagesByState(t *testing.T) {
 	server := brokers.Run(t, brokers.StartSQS)
-	client := sqs.New(sqs.Options{
-		Region: "eu-west-1", BaseEndpoint: aws.String("http://" + server.Address()),
-		Credentials: credentials.NewStaticCredentialsProvider("key", "hunter2", ""),
-	})
+	client := sqsClient(server)
 	create := func(name string, attributes map[string]string) *string {
-		made, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return made.QueueUrl
+		return createQueue(t, server, name, attributes)
 	}
 	create("dead", nil)
 	queue := create("orders", map[string]string{
@@ -91,4 +84,20 @@ func queueURL(t *testing.T, client *sqs.Client, name string) *string {
 		t.Fatal(err)
 	}
 	return found.QueueUrl
+}
+
+func sqsClient(server *brokers.SQS) *sqs.Client {
+	return sqs.New(sqs.Options{
+		Region: "eu-west-1", BaseEndpoint: aws.String("http://" + server.Address()),
+		Credentials: credentials.NewStaticCredentialsProvider("key", "hunter2", ""),
+	})
+}
+
+func createQueue(t testing.TB, server *brokers.SQS, name string, attributes map[string]string) *string {
+	t.Helper()
+	made, err := sqsClient(server).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.QueueUrl
 }

@@ -85,3 +85,8 @@ func eventually(t testing.TB, target probe.Target, want probe.Observation) {
 	}
 	mustSee(t, seen, want)
 }
+
+func sharedDatabase(t testing.TB) string {
+	t.Helper()
+	return postgres.Shared(t).NewDatabase(t)
+}
