@@ -48,7 +48,7 @@ func TestTransportsAreObserved(t *testing.T) {
 	execute(t, target, `INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at)
 		SELECT '', '[]', 'failed', u, u FROM (SELECT now() AT TIME ZONE 'utc' - interval '50 hours' AS u) now`)
 	putSecretValues(t, namespace, "database", map[string]string{"url": target})
-	putSecretValues(t, namespace, "redis", map[string]string{"url": broker.URL()+"/orders/workers?redeliver_timeout=7200"})
+	putSecretValues(t, namespace, "redis", map[string]string{"url": broker.URL() + "/orders/workers?redeliver_timeout=7200"})
 	putSecretValues(t, namespace, "failed", map[string]string{"url": "doctrine://default?queue_name=failed"})
 	inbox := orders(t, namespace, observed)
 	apply(t, inbox)
@@ -89,42 +89,48 @@ func TestTransportsAreObserved(t *testing.T) {
 			t.Errorf("environment %+v", container.Env)
 		}
 	})
-	t.Run("a message that is older than maxAge makes the retention unsafe", func(t *testing.T) {
-		execute(t, target, `UPDATE messenger_messages SET created_at = '2020-02-02 02:02:02', available_at = '2020-02-02 02:02:02'`)
-		putSecretValues(t, namespace, "failed", map[string]string{"url": "doctrine://default?queue_name=failed&look=again"}) // looks at once
-		broken := await(t, inbox, v1alpha1.ConditionRetentionSafe, metav1.ConditionFalse, v1alpha1.ReasonMaxAgeExceeded)
-		mustSay(t, broken, v1alpha1.ConditionRetentionSafe, "maxAge is 336h", "2020-02-02T02:02:02Z")
-		execute(t, target, `DELETE FROM messenger_messages`)
-		putSecretValues(t, namespace, "failed", map[string]string{"url": "doctrine://default?queue_name=failed&look=anew"})
-		awaitReady(t, inbox)
-	})
-	t.Run("a broker that is down is named, and what was seen still counts", func(t *testing.T) {
-		putSecretValues(t, namespace, "redis", map[string]string{"url": "redis://:hunter2@127.0.0.1:1/orders/workers"})
-		down := await(t, inbox, v1alpha1.ConditionTransportsObserved, metav1.ConditionFalse, v1alpha1.ReasonProbeFailed)
-		mustSay(t, down, v1alpha1.ConditionTransportsObserved, "orders (Unreachable)", "127.0.0.1:1")
-		if strings.Contains(describe(down), "hunter2") {
-			t.Error("a password is in the status")
-		}
-		if kept := down.Status.Transports[0].Observed; kept == nil || kept.PendingEntries == nil {
-			t.Errorf("what was seen is forgotten: %+v", kept)
-		}
-		putSecretValues(t, namespace, "redis", map[string]string{"url": broker.URL()+"/orders/workers"})
-		await(t, inbox, v1alpha1.ConditionTransportsObserved, metav1.ConditionTrue, v1alpha1.ReasonObserved)
-	})
+	t.Run("a message that is older than maxAge makes the retention unsafe", func(t *testing.T) { overstays(t, inbox, target) })
+	t.Run("a broker that is down is named, and what was seen still counts", func(t *testing.T) { brokerGoesDown(t, inbox, broker.URL()) })
 }
 
-func seedRedis(t *testing.T, client *redis.Client, count int) {
+func overstays(t *testing.T, inbox *v1alpha1.MessagingInbox, target string) {
+	t.Helper()
+	execute(t, target, `UPDATE messenger_messages SET created_at = '2020-02-02 02:02:02', available_at = '2020-02-02 02:02:02'`)
+	putSecretValues(t, inbox.Namespace, "failed", map[string]string{"url": "doctrine://default?queue_name=failed&look=again"}) // looks at once
+	broken := await(t, inbox, v1alpha1.ConditionRetentionSafe, metav1.ConditionFalse, v1alpha1.ReasonMaxAgeExceeded)
+	mustSay(t, broken, v1alpha1.ConditionRetentionSafe, "maxAge is 336h", "2020-02-02T02:02:02Z")
+	execute(t, target, `DELETE FROM messenger_messages`)
+	putSecretValues(t, inbox.Namespace, "failed", map[string]string{"url": "doctrine://default?queue_name=failed&look=anew"})
+	awaitReady(t, inbox)
+}
+
+func brokerGoesDown(t *testing.T, inbox *v1alpha1.MessagingInbox, brokerURL string) {
+	t.Helper()
+	putSecretValues(t, inbox.Namespace, "redis", map[string]string{"url": "redis://:hunter2@127.0.0.1:1/orders/workers"})
+	down := await(t, inbox, v1alpha1.ConditionTransportsObserved, metav1.ConditionFalse, v1alpha1.ReasonProbeFailed)
+	mustSay(t, down, v1alpha1.ConditionTransportsObserved, "orders (Unreachable)", "127.0.0.1:1")
+	if strings.Contains(describe(down), "hunter2") {
+		t.Error("a password is in the status")
+	}
+	if kept := down.Status.Transports[0].Observed; kept == nil || kept.PendingEntries == nil {
+		t.Errorf("what was seen is forgotten: %+v", kept)
+	}
+	putSecretValues(t, inbox.Namespace, "redis", map[string]string{"url": brokerURL + "/orders/workers"})
+	await(t, inbox, v1alpha1.ConditionTransportsObserved, metav1.ConditionTrue, v1alpha1.ReasonObserved)
+}
+
+func seedRedis(t *testing.T, messages *redis.Client, count int) {
 	t.Helper()
 	ctx := context.Background()
-	if err := client.XGroupCreateMkStream(ctx, "orders", "workers", "0").Err(); err != nil {
+	if err := messages.XGroupCreateMkStream(ctx, "orders", "workers", "0").Err(); err != nil {
 		t.Fatal(err)
 	}
 	for range count {
-		if err := client.XAdd(ctx, &redis.XAddArgs{Stream: "orders", Values: []any{"message", "{}"}}).Err(); err != nil {
+		if err := messages.XAdd(ctx, &redis.XAddArgs{Stream: "orders", Values: []any{"message", "{}"}}).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	err := client.XReadGroup(ctx, &redis.XReadGroupArgs{Group: "workers", Consumer: "one", Streams: []string{"orders", ">"}, Count: int64(count) - 50}).Err()
+	err := messages.XReadGroup(ctx, &redis.XReadGroupArgs{Group: "workers", Consumer: "one", Streams: []string{"orders", ">"}, Count: int64(count) - 50}).Err()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,9 +83,9 @@ func (g *guard) target(position int, pools *database.Pools) (probe.Target, error
 	case !waiting.Supported(transportType):
 		return probe.Target{}, fmt.Errorf("the messages of a transport of type %q cannot be read without taking them", transportType)
 	case transportType == redelivery.Doctrine:
-		config, err := guardDatabase()
-		if err != nil {
-			return probe.Target{}, err
+		config, databaseErr := guardDatabase()
+		if databaseErr != nil {
+			return probe.Target{}, databaseErr
 		}
 		return probe.NewDoctrineTarget(name, rawURL, place, config, pools, name)
 	}

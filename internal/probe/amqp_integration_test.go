@@ -18,9 +18,9 @@ import (
 	"github.com/messaginginbox/operator/test/brokers"
 )
 
-func channelOf(t testing.TB, url string) *amqp.Channel {
+func channelOf(t testing.TB, address string) *amqp.Channel {
 	t.Helper()
-	connection, err := amqp.Dial(url)
+	connection, err := amqp.Dial(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,10 +44,10 @@ func publish(t testing.TB, channel *amqp.Channel, queue string, arguments amqp.T
 	}
 }
 
-// manage calls the management API, as an administrator would with rabbitmqctl.
-func manage(t testing.TB, server *brokers.RabbitMQ, method, path, body string) {
+// put calls the management API, as an administrator would with rabbitmqctl.
+func put(t testing.TB, server *brokers.RabbitMQ, path, body string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, server.ManagementURL()+"/api/"+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, server.ManagementURL()+"/api/"+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func manage(t testing.TB, server *brokers.RabbitMQ, method, path, body string) {
 	}
 	defer func() { _ = response.Body.Close() }()
 	if text, _ := io.ReadAll(response.Body); response.StatusCode >= 300 {
-		t.Fatalf("%s %s: %s %s", method, path, response.Status, text)
+		t.Fatalf("PUT %s: %s %s", path, response.Status, text)
 	}
 }
 
@@ -76,7 +76,7 @@ func countsOfAMQP(t *testing.T, server *brokers.RabbitMQ) {
 	for n := range 7 {
 		messages = append(messages, amqp.Publishing{Timestamp: first.Add(time.Duration(n) * time.Second), Body: []byte("x")})
 	}
-	manage(t, server, http.MethodPut, "policies/%2F/short", `{"pattern": "^orders$", "definition": {"message-ttl": 3600000}, "apply-to": "queues"}`)
+	put(t, server, "policies/%2F/short", `{"pattern": "^orders$", "definition": {"message-ttl": 3600000}, "apply-to": "queues"}`)
 	publish(t, channel, "orders", amqp.Table{"x-message-ttl": int64(7_200_000), "x-expires": int64(86_400_000), "x-consumer-timeout": int64(7_200_000)}, messages...)
 	publish(t, channel, "delay_orders__1000_delay", nil, amqp.Publishing{}, amqp.Publishing{})
 	publish(t, channel, "delay_orders_key_60000_retry", nil, amqp.Publishing{})
@@ -121,9 +121,9 @@ func noTraceOfAMQP(t *testing.T, server *brokers.RabbitMQ) {
 
 func failuresOfAMQP(t *testing.T, server *brokers.RabbitMQ) {
 	publish(t, channelOf(t, server.URL()), "orders", amqp.Table{"x-message-ttl": int64(7_200_000), "x-expires": int64(86_400_000), "x-consumer-timeout": int64(7_200_000)})
-	manage(t, server, http.MethodPut, "vhosts/shop", "")
-	manage(t, server, http.MethodPut, "users/untagged", `{"password": "hunter2", "tags": ""}`)
-	manage(t, server, http.MethodPut, "users/stranger", `{"password": "hunter2", "tags": "management"}`)
+	put(t, server, "vhosts/shop", "")
+	put(t, server, "users/untagged", `{"password": "hunter2", "tags": ""}`)
+	put(t, server, "users/stranger", `{"password": "hunter2", "tags": "management"}`)
 	as := func(user string) string {
 		parsed, err := url.Parse(server.ManagementURL())
 		if err != nil {

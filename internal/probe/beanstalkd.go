@@ -22,7 +22,7 @@ func beanstalkd(ctx context.Context, target Target) (Observation, error) {
 	client := beanstalk.NewConn(connection)
 	defer func() { _ = client.Close() }() // nothing depends on a clean goodbye
 	if deadline, limited := ctx.Deadline(); limited {
-		if err := connection.SetDeadline(deadline); err != nil {
+		if err = connection.SetDeadline(deadline); err != nil {
 			return Observation{}, err
 		}
 	}
@@ -45,7 +45,8 @@ func beanstalkd(ctx context.Context, target Target) (Observation, error) {
 			return Observation{}, failed(ReasonUnexpectedError, "%s: the statistics of the tube %s have no number %s", target.Broker(), name, key)
 		}
 	}
-	return observation, readHeads(client, tube, &observation)
+	err = readHeads(client, tube, &observation)
+	return observation, err
 }
 
 // readHeads reads the age and the time to run of the next ready and the next buried job.

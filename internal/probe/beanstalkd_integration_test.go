@@ -34,17 +34,18 @@ func TestBeanstalkdCountsJobsByState(t *testing.T) {
 	started := time.Now()
 	put(9, 0, 10*time.Minute)
 	put(4, time.Hour, 90*time.Second)
-	for n := range 3 {
+	reserve := func() uint64 {
 		id, _, err := set.Reserve(time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n == 0 {
-			if err := connection.Bury(id, 1); err != nil {
-				t.Fatal(err)
-			}
-		}
+		return id
 	}
+	if err := connection.Bury(reserve(), 1); err != nil {
+		t.Fatal(err)
+	}
+	reserve()
+	reserve()
 	for name, tested := range map[string]struct {
 		dsn   string
 		place probe.Place

@@ -42,8 +42,8 @@ func doctrine(ctx context.Context, target Target) (Observation, error) {
 	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		// The server gives up before we do: a statement must not go on without us.
 		limits := database.Limits{StatementTimeout: DefaultTimeLimit, LockTimeout: time.Second}
-		if err := limits.ApplyLocal(ctx, tx); err != nil {
-			return err
+		if limitErr := limits.ApplyLocal(ctx, tx); limitErr != nil {
+			return limitErr
 		}
 		row := tx.QueryRow(ctx, fmt.Sprintf(countMessages, table), queueName, target.RedeliverTimeout.String())
 		return row.Scan(&observation.Pending, &observation.Delayed, &observation.InFlight, &observation.Stuck, &observation.Oldest)

@@ -53,9 +53,9 @@ func inDatabase(t testing.TB, dsn, databaseURL string, place probe.Place) probe.
 
 func TestDoctrineCountsMessagesByState(t *testing.T) {
 	server := postgres.Shared(t)
-	url := server.NewDatabase(t)
-	execute(t, url, messagesTable+`; ALTER DATABASE `+pgx.Identifier{nameOf(t, url)}.Sanitize()+` SET timezone = 'America/New_York'`)
-	execute(t, url, `INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at, delivered_at)
+	target := server.NewDatabase(t)
+	execute(t, target, messagesTable+`; ALTER DATABASE `+pgx.Identifier{nameOf(t, target)}.Sanitize()+` SET timezone = 'America/New_York'`)
+	execute(t, target, `INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at, delivered_at)
 		SELECT '', '[]', queue, u - age, u - age + later, u - delivered FROM (SELECT now() AT TIME ZONE 'utc' AS u) now, (VALUES
 		('orders', interval '3 hours',   interval '0',      NULL::interval),
 		('orders', interval '2 hours',   interval '0',      NULL),
@@ -64,7 +64,7 @@ func TestDoctrineCountsMessagesByState(t *testing.T) {
 		('orders', interval '2 days',    interval '0',      interval '2 hours'),
 		('orders', interval '2 days',    interval '0',      interval '3 hours'),
 		('failed', interval '30 days',   interval '0',      NULL)) seed (queue, age, later, delivered)`)
-	execute(t, url, `INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at, delivered_at)
+	execute(t, target, `INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at, delivered_at)
 		VALUES ('', '[]', 'orders', '2020-01-01', '2020-01-01', '9999-12-31')`) // a tombstone
 	for name, tested := range map[string]struct {
 		dsn             string
@@ -77,7 +77,7 @@ func TestDoctrineCountsMessagesByState(t *testing.T) {
 		"by a redeliver_timeout of 1m": {"doctrine://default?redeliver_timeout=60&queue_name=orders", probe.Place{}, 3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := look(t, inDatabase(t, tested.dsn, url, tested.place))
+			seen := look(t, inDatabase(t, tested.dsn, target, tested.place))
 			if age := time.Since(*seen.Oldest); age < 48*time.Hour-time.Minute || age > 48*time.Hour+time.Minute {
 				t.Errorf("the oldest is %s old, want two days", age)
 			}
@@ -86,7 +86,7 @@ func TestDoctrineCountsMessagesByState(t *testing.T) {
 		})
 	}
 	t.Run("an empty queue", func(t *testing.T) {
-		mustSee(t, look(t, inDatabase(t, "doctrine://default?queue_name=nothing", url, probe.Place{})), probe.Observation{})
+		mustSee(t, look(t, inDatabase(t, "doctrine://default?queue_name=nothing", target, probe.Place{})), probe.Observation{})
 	})
 }
 
@@ -136,12 +136,12 @@ func TestDoctrineThatCannotBeLookedAtSaysWhy(t *testing.T) {
 }
 
 func TestDoctrineWithAMillionMessages(t *testing.T) {
-	url := postgres.Shared(t).NewDatabase(t)
-	execute(t, url, messagesTable)
-	execute(t, url, `INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at)
+	target := postgres.Shared(t).NewDatabase(t)
+	execute(t, target, messagesTable)
+	execute(t, target, `INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at)
 		SELECT repeat('x', 300), '{"type":"App\\Message\\Order"}', 'default', '2024-01-01', '2024-01-01' FROM generate_series(1, 1000000)`)
-	execute(t, url, `VACUUM ANALYZE messenger_messages`)
-	there := inDatabase(t, "", url, probe.Place{})
+	execute(t, target, `VACUUM ANALYZE messenger_messages`)
+	there := inDatabase(t, "", target, probe.Place{})
 	look(t, there) // opens the pool
 	seen := measured(t, there)
 	mustSee(t, seen, probe.Observation{Pending: 1_000_000, Oldest: of(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC))})

@@ -19,22 +19,22 @@ import (
 )
 
 // silent is a broker that takes connections and never answers; it counts them.
-func silent(t testing.TB) (address string, open, most *atomic.Int64) {
+func silent(t testing.TB) (address string, most *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	open, most = &atomic.Int64{}, &atomic.Int64{}
+	open, highest := &atomic.Int64{}, &atomic.Int64{}
 	go func() {
 		for {
 			connection, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			if now := open.Add(1); now > most.Load() {
-				most.Store(now)
+			if now := open.Add(1); now > highest.Load() {
+				highest.Store(now)
 			}
 			go func() {
 				defer open.Add(-1)
@@ -48,12 +48,12 @@ func silent(t testing.TB) (address string, open, most *atomic.Int64) {
 			}()
 		}
 	}()
-	return listener.Addr().String(), open, most
+	return listener.Addr().String(), highest
 }
 
 func TestADeadBrokerDelaysNobodyElse(t *testing.T) {
 	server := brokers.Run(t, brokers.StartBeanstalkd)
-	dead, _, most := silent(t)
+	dead, most := silent(t)
 	news := make(chan string, 100)
 	observer := probe.NewObserver(time.Hour, time.Now, func(owner string) { news <- owner })
 	t.Cleanup(observer.Close)

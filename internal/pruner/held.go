@@ -21,6 +21,19 @@ type heldRecords struct {
 	ids    []string   // normalized
 }
 
+// unreadError says that the waiting messages are not known.
+type unreadError struct {
+	cause error
+}
+
+// Error says what that means.
+func (e *unreadError) Error() string {
+	return fmt.Sprintf("%v; which proofs their messages still need is not known, so nothing was deleted", e.cause)
+}
+
+// Unwrap returns the cause.
+func (e *unreadError) Unwrap() error { return e.cause }
+
 // normalized is an id in the form in which it is compared: the column may be a uuid,
 // which PostgreSQL shows with dashes and in small letters. Two ids that differ in nothing
 // else both hold, which does no harm.
@@ -47,7 +60,7 @@ func (r *run) holdBack(ctx context.Context, t *table, c cutoff) (stop string, er
 	}
 	waiting, err := r.options.Waiting(ctx)
 	if err != nil {
-		return "", err
+		return "", &unreadError{cause: err}
 	}
 	if waiting.Refusal != "" {
 		return "", refuse(ReasonMessagesWait, "%s", waiting.Refusal)

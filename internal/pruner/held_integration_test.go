@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // waitingFor is a guard that knows these messages.
@@ -20,37 +22,40 @@ func waitingFor(ids ...string) func(context.Context) (Waiting, error) {
 func TestAProofWhoseMessageStillWaitsIsKept(t *testing.T) {
 	for _, walk := range walks {
 		for _, columnType := range []string{"timestamptz", "timestamp(0) without time zone"} {
-			t.Run(walk.name+", "+columnType, func(t *testing.T) {
-				i := newInbox(t, columnType)
-				if !walk.indexed {
-					i.exec("DROP INDEX messenger_inbox_processed_at_idx")
-				}
-				i.exec(`INSERT INTO messenger_inbox SELECT 'orders', 'expired ' || n, now() - interval '8 days' - n * interval '1 minute' FROM generate_series(1, 7000) n`)
-				i.exec(`INSERT INTO messenger_inbox VALUES ('orders', '0F9A-held', now() - interval '30 days'), ('payments', '0F9A-held', now() - interval '20 days'), ('orders', 'young', now() - interval '1 day')`)
-				o := i.options()
-				o.Waiting = waitingFor("0f9aheld", "expired 7", "young", "never handled")
-				report := i.prune(o)
-				i.expect(report, ResultDone, ReasonCompleted, 6999)
-				if report.Held != 3 || report.HeldSince == nil {
-					t.Fatalf("held %d since %v, want 3", report.Held, report.HeldSince)
-				}
-				if age := time.Since(*report.HeldSince); age < 30*24*time.Hour-time.Minute || age > 30*24*time.Hour+2*time.Hour {
-					t.Errorf("held since %s, want 30 days ago", report.HeldSince)
-				}
-				if walk.indexed && !report.OldestRemaining.Equal(*report.HeldSince) {
-					t.Errorf("the oldest remaining is of %s, want the held one's %s", report.OldestRemaining, report.HeldSince)
-				}
-				if !strings.Contains(report.Message, "kept 3 expired records") {
-					t.Errorf("the message does not tell of them: %s", report.Message)
-				}
-				if left := i.count(); left != 4 {
-					t.Errorf("%d records are left, want 4", left)
-				}
-				o.Waiting = waitingFor() // they were handled meanwhile
-				i.expect(i.prune(o), ResultDone, ReasonCompleted, 3)
-			})
+			t.Run(walk.name+", "+columnType, func(t *testing.T) { keepsWhatWaits(t, columnType, walk.indexed) })
 		}
 	}
+}
+
+func keepsWhatWaits(t *testing.T, columnType string, indexed bool) {
+	t.Helper()
+	i := newInbox(t, columnType)
+	if !indexed {
+		i.exec("DROP INDEX messenger_inbox_processed_at_idx")
+	}
+	i.exec(`INSERT INTO messenger_inbox SELECT 'orders', 'expired ' || n, now() - interval '8 days' - n * interval '1 minute' FROM generate_series(1, 7000) n`)
+	i.exec(`INSERT INTO messenger_inbox VALUES ('orders', '0F9A-held', now() - interval '30 days'), ('payments', '0F9A-held', now() - interval '20 days'), ('orders', 'young', now() - interval '1 day')`)
+	o := i.options()
+	o.Waiting = waitingFor("0f9aheld", "expired 7", "young", "never handled")
+	report := i.prune(o)
+	i.expect(report, ResultDone, ReasonCompleted, 6999)
+	if report.Held != 3 || report.HeldSince == nil {
+		t.Fatalf("held %d since %v, want 3", report.Held, report.HeldSince)
+	}
+	if age := time.Since(*report.HeldSince); age < 30*24*time.Hour-time.Minute || age > 30*24*time.Hour+2*time.Hour {
+		t.Errorf("held since %s, want 30 days ago", report.HeldSince)
+	}
+	if indexed && !report.OldestRemaining.Equal(*report.HeldSince) {
+		t.Errorf("the oldest remaining is of %s, want the held one's %s", report.OldestRemaining, report.HeldSince)
+	}
+	if !strings.Contains(report.Message, "kept 3 expired records") {
+		t.Errorf("the message does not tell of them: %s", report.Message)
+	}
+	if left := i.count(); left != 4 {
+		t.Errorf("%d records are left, want 4", left)
+	}
+	o.Waiting = waitingFor() // they were handled meanwhile
+	i.expect(i.prune(o), ResultDone, ReasonCompleted, 3)
 }
 
 func TestHeldProofsOfOneTimestampDoNotStopTheRun(t *testing.T) {
@@ -111,12 +116,9 @@ func TestAHundredThousandWaitingMessagesAreCompared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, id)
+	ids, err = pgx.AppendRows(ids, rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
 	}
 	o := i.options()
 	o.Waiting = waitingFor(slices.Clip(ids)...)
@@ -127,7 +129,7 @@ func TestAHundredThousandWaitingMessagesAreCompared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.Close(t.Context()); err != nil { // hands in its statistics
+	if err = conn.Close(t.Context()); err != nil { // hands in its statistics
 		t.Fatal(err)
 	}
 	time.Sleep(100 * time.Millisecond) // the server's process ends after the client's

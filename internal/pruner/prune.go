@@ -155,6 +155,11 @@ func (r *run) conclude(ctx context.Context, err error) (Report, error) {
 		report.Result, report.Reason, report.Message = ResultTimeLimit, ReasonInterrupted, "the run was asked to stop before its first slice"
 		return *report, nil
 	}
+	var unread *unreadError
+	if errors.As(err, &unread) {
+		report.Result, report.Reason, report.Message = ResultFailed, ReasonQueuesUnread, unread.Error()
+		return *report, err
+	}
 	failure := database.Classify(err)
 	report.Result, report.Reason = ResultFailed, failure.Reason
 	report.Message = fmt.Sprintf("%s; %d records were deleted before", failure.Message, report.RowsDeleted)

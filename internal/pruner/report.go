@@ -32,6 +32,7 @@ const (
 	ReasonTooShort       = "TooShort"                 // the retention does not cover the required window
 	ReasonRetentionZero  = "RetentionZero"            // the retention is zero or negative
 	ReasonMessagesWait   = "TooManyMessagesWait"      // more messages wait in queues than can be compared with the proofs
+	ReasonQueuesUnread   = "QueuesUnread"             // which messages wait in queues could not be read
 	ReasonInvalidOptions = "InvalidOptions"           // another option is out of its range
 )
 

@@ -36,8 +36,8 @@ func table(t *testing.T, messages ...[2]string) (probe.Target, *pgx.Conn) {
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	run := func(sql string, arguments ...any) {
-		if _, err := conn.Exec(t.Context(), sql, arguments...); err != nil {
-			t.Fatal(err)
+		if _, execErr := conn.Exec(t.Context(), sql, arguments...); execErr != nil {
+			t.Fatal(execErr)
 		}
 	}
 	run(`CREATE TABLE messenger_messages (id bigserial PRIMARY KEY, body text NOT NULL, headers text NOT NULL, queue_name varchar(190) NOT NULL,

@@ -21,19 +21,22 @@ func readTable(ctx context.Context, target probe.Target, c *collection) error {
 	table, queueName := target.DoctrineTable()
 	statement := fmt.Sprintf(`SELECT headers, CASE WHEN headers LIKE '%%%s%%' THEN '' ELSE body END FROM %s WHERE queue_name = $1 LIMIT $2`, stampClass, table)
 	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if err := (database.Limits{StatementTimeout: timeLimit}).ApplyLocal(ctx, tx); err != nil {
-			return err
+		if limitErr := (database.Limits{StatementTimeout: timeLimit}).ApplyLocal(ctx, tx); limitErr != nil {
+			return limitErr
 		}
-		rows, err := tx.Query(ctx, statement, queueName, int64(c.limit-c.seen+1))
-		if err != nil {
-			return err
+		rows, queryErr := tx.Query(ctx, statement, queueName, int64(c.limit-c.seen+1))
+		if queryErr != nil {
+			return queryErr
 		}
+		defer rows.Close()
 		var headers, body []byte
-		_, err = pgx.ForEachRow(rows, []any{&headers, &body}, func() error {
+		for rows.Next() {
+			if scanErr := rows.Scan(&headers, &body); scanErr != nil {
+				return scanErr
+			}
 			c.add(Identify(headers, body))
-			return nil
-		})
-		return err
+		}
+		return rows.Err()
 	})
 	if err != nil {
 		return probe.Explain(target, err)
