@@ -31,6 +31,7 @@ func (r *Reconciler) openPool(ctx context.Context, s *scope) *database.Failure {
 	if failure != nil {
 		return failure
 	}
+	s.config = config
 	s.database.Target = config.String()
 	pool, err := r.Pools.Get(ctx, owner(client.ObjectKeyFromObject(s.inbox)), config)
 	if err != nil {

@@ -6,23 +6,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/messaginginbox/operator/api/v1alpha1"
+	"github.com/messaginginbox/operator/internal/assessment"
 	"github.com/messaginginbox/operator/internal/metrics"
+	"github.com/messaginginbox/operator/internal/probe"
 	"github.com/messaginginbox/operator/internal/tablestats"
 )
 
 // publish hands the metrics what this reconcile found.
 func (r *Reconciler) publish(s *scope) {
-	r.Metrics.Set(s.inbox.Namespace, s.inbox.Name, snapshotOf(s.inbox, s.history))
+	r.Metrics.Set(s.inbox.Namespace, s.inbox.Name, snapshotOf(s.inbox, s.history, s.observations, s.now))
 }
 
-// snapshotOf makes a snapshot of the status, and of the history where it is newer.
-func snapshotOf(inbox *v1alpha1.MessagingInbox, history *tablestats.History) *metrics.Snapshot {
+// snapshotOf makes a snapshot of the status, and of the table's history and the looks at
+// the transports where they are finer.
+func snapshotOf(inbox *v1alpha1.MessagingInbox, history *tablestats.History, observations assessment.Observations, now time.Time) *metrics.Snapshot {
 	retention, status := inbox.Spec.Retention, &inbox.Status
 	snapshot := &metrics.Snapshot{
 		Period:     retention.Period.Duration.Duration,
 		Table:      tableSnapshot(status.Table, history),
 		Conditions: map[string]float64{},
-		Transports: transportSnapshots(inbox),
+		Transports: transportSnapshots(inbox, observations, now),
 	}
 	if declared := retention.ApplicationPeriod; declared != nil {
 		snapshot.ApplicationPeriod = &declared.Duration.Duration
@@ -44,6 +47,7 @@ func snapshotOf(inbox *v1alpha1.MessagingInbox, history *tablestats.History) *me
 		if run := pruning.LastRun; run != nil {
 			snapshot.Pruning.LastEnd = run.CompletedAt.Time
 			snapshot.Pruning.LastDuration = duration(run.Duration)
+			snapshot.HeldProofs = &run.Held
 		}
 	}
 	return snapshot
@@ -67,7 +71,7 @@ func tableSnapshot(table *v1alpha1.TableStatus, history *tablestats.History) *me
 	return snapshot
 }
 
-func transportSnapshots(inbox *v1alpha1.MessagingInbox) []metrics.Transport {
+func transportSnapshots(inbox *v1alpha1.MessagingInbox, observations assessment.Observations, now time.Time) []metrics.Transport {
 	outboxes, failures := map[v1alpha1.TransportName]bool{}, map[v1alpha1.TransportName]bool{}
 	maxAges := map[v1alpha1.TransportName]*time.Duration{}
 	for i := range inbox.Spec.Transports {
@@ -82,15 +86,37 @@ func transportSnapshots(inbox *v1alpha1.MessagingInbox) []metrics.Transport {
 		status := &inbox.Status.Transports[i]
 		name := v1alpha1.TransportName(status.Name)
 		snapshot := metrics.Transport{
-			Name: status.Name, Window: duration(status.Window), OldestAge: duration(status.OldestAge),
+			Name: status.Name, Window: duration(status.Window),
 			Outbox: outboxes[name], Failure: failures[name], MaxAge: maxAges[name],
 		}
-		if messages := status.Messages; messages != nil {
-			snapshot.Messages = &metrics.Messages{Pending: messages.Pending, Delayed: messages.Delayed, InFlight: messages.InFlight, Stuck: messages.Stuck}
+		if result, asked := observations.Results[status.Name]; asked {
+			addLook(&snapshot, result, now)
 		}
 		snapshots = append(snapshots, snapshot)
 	}
 	return snapshots
+}
+
+// addLook adds the newest look at a transport. What was seen before its broker was out of
+// reach is not told as if it were so now.
+func addLook(snapshot *metrics.Transport, result probe.Result, now time.Time) {
+	snapshot.ProbeFailures = &result.Failures
+	if result.Failure == nil && result.At.IsZero() {
+		return // nobody looked yet
+	}
+	succeeded := result.Failure == nil
+	snapshot.Observed = &succeeded
+	if !succeeded || result.Seen == nil {
+		return
+	}
+	seen := result.Seen
+	snapshot.Messages = &metrics.Messages{Pending: seen.Pending, Delayed: seen.Delayed, InFlight: seen.InFlight, Stuck: seen.Stuck}
+	snapshot.Redelivered = seen.Redelivered
+	age := time.Duration(0) // an empty transport
+	if seen.Oldest != nil {
+		age = max(0, now.Sub(*seen.Oldest))
+	}
+	snapshot.OldestAge = &age
 }
 
 func statusNumber(status metav1.ConditionStatus) float64 {

@@ -124,6 +124,9 @@ func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv
 	if !due || slices.ContainsFunc(jobs, func(job batchv1.Job) bool { return !finished(&job) }) {
 		return nil
 	}
+	if !s.observations.Complete() {
+		return nil // the first look is under way; it reconciles again when it ends
+	}
 	return r.createPruningJob(ctx, s, tick)
 }
 

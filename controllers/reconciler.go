@@ -18,6 +18,7 @@ import (
 	"github.com/messaginginbox/operator/internal/assessment"
 	"github.com/messaginginbox/operator/internal/database"
 	"github.com/messaginginbox/operator/internal/metrics"
+	"github.com/messaginginbox/operator/internal/probe"
 )
 
 // The rights that the reconciler uses; config/rbac/role.yaml is generated from these.
@@ -53,6 +54,7 @@ type Reconciler struct {
 	Metrics *metrics.Collector
 
 	histories histories
+	observer *probe.Observer
 }
 
 // timeLimit of one reconcile. The slowest part, applying a plan, has limits of its own.
@@ -81,8 +83,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 	bounded, cancel := context.WithTimeout(ctx, timeLimit)
 	defer cancel()
 
-	r.assessDeclaration(s)
 	r.connect(bounded, s)
+	r.observeTransports(bounded, s)
+	r.assessDeclaration(s)
 	r.reconcileSchema(bounded, s)
 	r.measureTable(bounded, s)
 	r.reconcilePromises(bounded, s)
@@ -96,19 +99,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 func (r *Reconciler) forget(name types.NamespacedName) {
 	r.Pools.Forget(owner(name))
 	r.histories.forget(name)
+	r.forgetTransports(name)
 	r.Metrics.Forget(name.Namespace, name.Name)
 }
 
-// assessDeclaration judges what follows from the spec, and from what earlier looks at
-// the table found: a condition must not change twice in one reconcile.
+// assessDeclaration judges what follows from the spec, from what the transports were seen
+// to be, and from what earlier looks at the table found: a condition must not change twice
+// in one reconcile.
 func (r *Reconciler) assessDeclaration(s *scope) {
 	spec := &s.inbox.Spec
 	s.history = r.histories.of(client.ObjectKeyFromObject(s.inbox), s.inbox.UID, assessment.History(s.status().Table))
-	s.requirement = assessment.Requirement(spec)
+	var overruled []string
+	s.requirement, overruled = assessment.ObservedRequirement(spec, s.observations)
 	s.status().Retention = assessment.RetentionStatus(spec, s.requirement)
 	s.status().Transports = assessment.TransportStatuses(s.requirement)
-	s.set(s.retentionSafe(), assessment.CoverageComplete(spec))
-	s.set(assessment.NotYetActedOn(spec)...)
+	assessment.ShowObserved(s.status().Transports, s.observations, s.now)
+	s.declared = s.keepContradiction(assessment.ObservedRetentionSafe(spec, s.requirement, s.observations, overruled, s.now))
+	s.set(s.retentionSafe(), assessment.CoverageComplete(spec), assessment.TransportsObserved(spec, s.observations))
 }
 
 // nextLook is the next tick of the schedule or the next recheck, whichever is sooner.

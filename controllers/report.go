@@ -99,6 +99,7 @@ func takeUp(run *v1alpha1.PruningRun, report pruner.Report) {
 	run.RowsDeleted = report.RowsDeleted
 	run.Duration = inMilliseconds(report.DurationSeconds)
 	run.Cutoff = timestamp(report.Cutoff)
+	run.Held, run.HeldSince = report.Held, timestamp(report.HeldSince)
 }
 
 func newestTermination(pods []corev1.Pod) *corev1.ContainerStateTerminated {

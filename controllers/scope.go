@@ -32,11 +32,16 @@ type scope struct {
 	handlers    []assessment.HandlerFacts
 	pruning     assessment.PruningFacts
 	drill       assessment.DrillFacts
+	config      *database.Config
 	pool        *pgxpool.Pool
+	// declared is RetentionSafe by what is declared and what the transports were seen to be.
+	declared metav1.Condition
 	// look is this reconcile's measurement of the table; nil: none was possible.
 	look *tablestats.Sample
 	// history is what all looks at the table tell; nil: nothing yet.
 	history *tablestats.History
+
+	observations assessment.Observations
 }
 
 func newScope(inbox *v1alpha1.MessagingInbox, now time.Time) *scope {
@@ -57,7 +62,7 @@ func (s *scope) set(conditions ...metav1.Condition) {
 
 // retentionSafe judges the declared retention, and whether records live that long.
 func (s *scope) retentionSafe() metav1.Condition {
-	return assessment.WatchRetention(assessment.RetentionSafe(&s.inbox.Spec, s.requirement), &s.inbox.Spec, s.history)
+	return assessment.WatchRetention(s.declared, &s.inbox.Spec, s.history)
 }
 
 // summarize sets Ready. Reconciling and Stalled are present only while they are True,
@@ -116,6 +121,7 @@ var announced = []string{
 	v1alpha1.ConditionTransactionShared,
 	v1alpha1.ConditionBusinessKeysEnforced,
 	v1alpha1.ConditionContractProven,
+	v1alpha1.ConditionTransportsObserved,
 	v1alpha1.ConditionPruningHealthy,
 }
 

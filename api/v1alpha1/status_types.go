@@ -77,9 +77,56 @@ type TransportStatus struct {
 	// messages by state, as observed.
 	// +optional
 	Messages *MessageCounts `json:"messages,omitempty"`
-	// oldestAge is the age of the oldest message that waits in the transport, as observed.
+	// oldestAge is the age of the oldest message that is due in the transport, at the last
+	// look: in whole minutes under an hour, in tens of minutes under a day, in hours above.
 	// +optional
 	OldestAge *metav1.Duration `json:"oldestAge,omitempty"`
+	// observed are the broker's own settings that decide the window, as last seen. They
+	// stay when the broker is out of reach.
+	// +optional
+	Observed *ObservedSettings `json:"observed,omitempty"`
+}
+
+// ObservedSettings are a broker's own settings. The larger of what is declared and what
+// is observed enters the window.
+type ObservedSettings struct {
+	// visibilityTimeout of the SQS queue.
+	// +optional
+	VisibilityTimeout *metav1.Duration `json:"visibilityTimeout,omitempty"`
+	// consumerTimeout of the RabbitMQ queue, from its arguments or its policy.
+	// +optional
+	ConsumerTimeout *metav1.Duration `json:"consumerTimeout,omitempty"`
+	// ttr of the jobs in the beanstalkd tube.
+	// +optional
+	TTR *metav1.Duration `json:"ttr,omitempty"`
+	// pendingEntries of the redis consumer group, when they are more than maxPending.
+	// +optional
+	PendingEntries *int64 `json:"pendingEntries,omitempty"`
+	// messageTTL is how long a message may stay in the RabbitMQ queue.
+	// +optional
+	MessageTTL *metav1.Duration `json:"messageTTL,omitempty"`
+	// queueExpiry is how long the RabbitMQ queue stays when nobody uses it.
+	// +optional
+	QueueExpiry *metav1.Duration `json:"queueExpiry,omitempty"`
+	// retention is how long SQS keeps a message.
+	// +optional
+	Retention *metav1.Duration `json:"retention,omitempty"`
+	// deliveryLimit is how often the queue delivers a message.
+	// +optional
+	DeliveryLimit *int64 `json:"deliveryLimit,omitempty"`
+	// redeliverTimeout, checkDelayedInterval, claimInterval and heartbeat come from the
+	// transport's DSN.
+	// +optional
+	RedeliverTimeout *metav1.Duration `json:"redeliverTimeout,omitempty"`
+	// checkDelayedInterval of the DSN.
+	// +optional
+	CheckDelayedInterval *metav1.Duration `json:"checkDelayedInterval,omitempty"`
+	// claimInterval of the DSN.
+	// +optional
+	ClaimInterval *metav1.Duration `json:"claimInterval,omitempty"`
+	// heartbeat of the DSN.
+	// +optional
+	Heartbeat *metav1.Duration `json:"heartbeat,omitempty"`
 }
 
 // WindowTerm is one duration that entered a window.
@@ -316,6 +363,13 @@ type PruningRun struct {
 	// cutoff: records older than this were expired.
 	// +optional
 	Cutoff *metav1.Time `json:"cutoff,omitempty"`
+	// held is the number of expired records that were kept because their messages still
+	// wait in a failure transport or an outbox.
+	// +optional
+	Held int64 `json:"held,omitempty"`
+	// heldSince is the time of the oldest of them.
+	// +optional
+	HeldSince *metav1.Time `json:"heldSince,omitempty"`
 }
 
 // DrillResult says how a drill ended.

@@ -100,6 +100,7 @@ var needsAPerson = map[string]bool{
 	v1alpha1.ReasonReferencedTable:    true,
 	v1alpha1.ReasonUnbounded:          true,
 	v1alpha1.ReasonRetentionZero:      true,
+	v1alpha1.ReasonMaxAgeExceeded:     true,
 	v1alpha1.ReasonForeignTable:       true,
 	v1alpha1.ReasonNotATable:          true,
 	v1alpha1.ReasonColumnMissing:      true,

@@ -76,12 +76,7 @@ func (t *Transport) Queues() []string {
 	if names := t.names("queues"); len(names) > 0 {
 		return names
 	}
-	path := strings.Split(strings.Trim(t.Address.Path.text, "/"), "/")
-	exchange := ""
-	if len(path) > 1 {
-		exchange = t.DSN.Value.of(path[1]).String()
-	}
-	return []string{cmp.Or(t.sub("exchange", "name"), exchange, "messages")}
+	return []string{t.Exchange()}
 }
 
 // VirtualHost of an amqp transport; / when it names none.
@@ -127,3 +122,13 @@ func (t *Transport) sub(option, key string) string {
 
 // Value is the option's text as in the configuration.
 func (o Option) Value() string { return o.Field.Value.String() }
+
+// Exchange of an amqp transport: of the options, else of the DSN's path, else messages.
+func (t *Transport) Exchange() string {
+	path := strings.Split(strings.Trim(t.Address.Path.text, "/"), "/")
+	exchange := ""
+	if len(path) > 1 {
+		exchange = t.DSN.Value.of(path[1]).String()
+	}
+	return cmp.Or(t.sub("exchange", "name"), exchange, "messages")
+}

@@ -36,6 +36,8 @@ type DSN struct {
 	Credentials bool
 	// Secrets are the credentials that are written out in the DSN; never show them.
 	Secrets []string
+
+	user, password string
 }
 
 // QueryOption is one option of a DSN's query: NAME[SUB]=VALUE.
@@ -129,6 +131,7 @@ func (d *DSN) readNode(dsn Expression, node string) (host, path string) {
 			password = authority[:at] // a user alone: redis takes it for the password
 		}
 		d.addSecret(dsn.of(password))
+		d.setLogin(authority[:at])
 	}
 	return host, path
 }
