@@ -31,11 +31,12 @@ func (r *Reconciler) reconcilePruning(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	reportErr := r.takeUpReports(ctx, s, jobs)
+	runs, reportErr := r.takeUpReports(ctx, s, jobs)
+	compareErr := r.compareTable(ctx, s, runs)
 	s.pruning.LastRun = s.pruningStatus().LastRun
 	scheduleErr := r.followSchedule(ctx, s, jobs)
-	s.set(assessment.PruningHealthy(&s.inbox.Spec, s.pruning))
-	return errors.Join(reportErr, scheduleErr, r.removeOldJobs(ctx, jobs))
+	s.set(assessment.WarnOfSize(assessment.PruningHealthy(&s.inbox.Spec, s.pruning), &s.inbox.Spec, s.status().Table))
+	return errors.Join(reportErr, compareErr, scheduleErr, r.removeOldJobs(ctx, jobs))
 }
 
 func (s *scope) pruningStatus() *v1alpha1.PruningStatus {
@@ -64,25 +65,33 @@ func (r *Reconciler) jobsOf(ctx context.Context, inbox *v1alpha1.MessagingInbox,
 	return jobs, nil
 }
 
+// takenUp is what the runs tell that were taken up in this reconcile.
+type takenUp struct {
+	// uncounted: a run deleted a number of records that nobody knows exactly.
+	uncounted bool
+}
+
 // takeUpReports adds each ended run to the status once. Runs do not overlap, so their
 // ticks order them.
-func (r *Reconciler) takeUpReports(ctx context.Context, s *scope, jobs []batchv1.Job) error {
+func (r *Reconciler) takeUpReports(ctx context.Context, s *scope, jobs []batchv1.Job) (takenUp, error) {
 	status := s.pruningStatus()
+	var runs takenUp
 	for i := range jobs {
 		job := &jobs[i]
 		if !finished(job) || (status.LastRun != nil && !tickOf(job).After(status.LastRun.Tick.Time)) {
 			continue
 		}
-		run, err := r.reportOf(ctx, job)
+		run, exact, err := r.reportOf(ctx, job)
 		if err != nil {
-			return err
+			return runs, err
 		}
 		status.LastRun = run
+		runs.uncounted = runs.uncounted || !exact
 		if !run.DryRun {
 			status.RowsDeleted += run.RowsDeleted
 		}
 	}
-	return nil
+	return runs, nil
 }
 
 // followSchedule creates the Job of the newest tick that is due. A tick that passed

@@ -49,17 +49,20 @@ func hasCondition(job *batchv1.Job, conditionType batchv1.JobConditionType) *bat
 }
 
 // reportOf reads what an ended Job's newest pod reported in its termination message.
-func (r *Reconciler) reportOf(ctx context.Context, job *batchv1.Job) (*v1alpha1.PruningRun, error) {
+// The number of deleted records is exact when that pod was the only one, came to its
+// end, and had nothing rolled back.
+func (r *Reconciler) reportOf(ctx context.Context, job *batchv1.Job) (run *v1alpha1.PruningRun, exact bool, err error) {
 	pods, err := r.podsOf(ctx, job)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return runOf(job, pods), nil
+	run, exact = runOf(job, pods)
+	return run, exact, nil
 }
 
 // runOf makes one run of a Job and its pods.
-func runOf(job *batchv1.Job, pods []corev1.Pod) *v1alpha1.PruningRun {
-	run := &v1alpha1.PruningRun{
+func runOf(job *batchv1.Job, pods []corev1.Pod) (run *v1alpha1.PruningRun, exact bool) {
+	run = &v1alpha1.PruningRun{
 		Job:         job.Name,
 		Tick:        metav1.Time{Time: tickOf(job)},
 		CompletedAt: endOf(job),
@@ -72,15 +75,15 @@ func runOf(job *batchv1.Job, pods []corev1.Pod) *v1alpha1.PruningRun {
 	terminated := newestTermination(pods)
 	if terminated == nil {
 		run.Message = joined(run.Message, whyNotStarted(pods), "No pod left a report.")
-		return run
+		return run, false
 	}
 	var report pruner.Report
 	if err := json.Unmarshal([]byte(terminated.Message), &report); err != nil || report.Result == "" {
 		run.Message = joined(run.Message, fmt.Sprintf("The pod ended with exit code %d (%s) and left no report.", terminated.ExitCode, terminated.Reason))
-		return run
+		return run, false
 	}
 	takeUp(run, report)
-	return run
+	return run, len(pods) == 1 && report.Retries == 0 && run.Result != v1alpha1.RunFailed
 }
 
 // takeUp copies a report. A Job that failed after a pod reported success, at its

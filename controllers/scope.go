@@ -18,6 +18,7 @@ import (
 	"github.com/messaginginbox/operator/internal/assessment"
 	"github.com/messaginginbox/operator/internal/database"
 	"github.com/messaginginbox/operator/internal/redelivery"
+	"github.com/messaginginbox/operator/internal/tablestats"
 )
 
 // scope carries one resource through the phases of one reconcile.
@@ -32,6 +33,10 @@ type scope struct {
 	pruning     assessment.PruningFacts
 	drill       assessment.DrillFacts
 	pool        *pgxpool.Pool
+	// look is this reconcile's measurement of the table; nil: none was possible.
+	look *tablestats.Sample
+	// history is what all looks at the table tell; nil: nothing yet.
+	history *tablestats.History
 }
 
 func newScope(inbox *v1alpha1.MessagingInbox, now time.Time) *scope {
@@ -48,6 +53,11 @@ func (s *scope) set(conditions ...metav1.Condition) {
 		condition.LastTransitionTime = metav1.NewTime(s.now)
 		meta.SetStatusCondition(&s.status().Conditions, condition)
 	}
+}
+
+// retentionSafe judges the declared retention, and whether records live that long.
+func (s *scope) retentionSafe() metav1.Condition {
+	return assessment.WatchRetention(assessment.RetentionSafe(&s.inbox.Spec, s.requirement), &s.inbox.Spec, s.history)
 }
 
 // summarize sets Ready. Reconciling and Stalled are present only while they are True,

@@ -77,6 +77,7 @@ const (
 	ReasonTooShort      = "TooShort"
 	ReasonUnbounded     = "Unbounded"
 	ReasonRetentionZero = "RetentionZero"
+	ReasonForeignPurge  = "ForeignPurge" // records vanish younger than the retention
 
 	// CoverageComplete.
 	ReasonAllCovered    = "AllCovered"
@@ -112,4 +113,5 @@ const (
 	ReasonInvalidSchedule   = "InvalidSchedule"
 	ReasonJobRejected       = "JobRejected"
 	ReasonTooShortForOthers = "TooShortForOthers"
+	ReasonTableGrows        = "TableGrowsTooLarge" // a warning: the condition stays True
 )

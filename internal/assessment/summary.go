@@ -94,6 +94,7 @@ func brokenPromise(conditions []metav1.Condition) *metav1.Condition {
 // needsAPerson are the reasons, beside terminal failures, that only a person mends.
 var needsAPerson = map[string]bool{
 	v1alpha1.ReasonTooShort:           true,
+	v1alpha1.ReasonForeignPurge:       true,
 	v1alpha1.ReasonUniqueKeyTooNarrow: true,
 	v1alpha1.ReasonUnloggedTable:      true,
 	v1alpha1.ReasonReferencedTable:    true,
@@ -145,7 +146,7 @@ func summary(conditions []metav1.Condition) string {
 	}
 	for _, conditionType := range []string{v1alpha1.ConditionPruningHealthy, v1alpha1.ConditionCoverageComplete} {
 		found := meta.FindStatusCondition(conditions, conditionType)
-		if found != nil && found.Status == metav1.ConditionFalse || found != nil && found.Reason == v1alpha1.ReasonSuspended {
+		if found != nil && (found.Status == metav1.ConditionFalse || found.Reason == v1alpha1.ReasonSuspended || found.Reason == v1alpha1.ReasonTableGrows) {
 			text += fmt.Sprintf(" %s", found.Message)
 		}
 	}
