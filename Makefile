@@ -16,7 +16,7 @@ VERSION_PACKAGE = github.com/messaginginbox/operator/internal/version
 LDFLAGS = -s -w -X $(VERSION_PACKAGE).version=$(VERSION) -X $(VERSION_PACKAGE).revision=$(REVISION)
 
 # Every module of our own code. hack/cluster/* and hack/tools only pin what is built elsewhere.
-MODULES = . hack/cluster
+MODULES = . hack/cluster test/faults
 in_each_module = @set -e; for module in $(MODULES); do (cd $$module && set -x && $(1)); done
 
 TAGS    = integration,e2e,bench
@@ -71,11 +71,19 @@ test-integration: ## Run the tests against a real PostgreSQL and a real apiserve
 	@assets=$$(cd hack/cluster && go run . binaries --envtest | tail -n 1) && export KUBEBUILDER_ASSETS="$$assets" && \
 	packages=$$(go list -tags integration ./...) && set -x && \
 	go test -race -tags integration -timeout 15m $$(grep -E '$(RACE)' <<<"$$packages") && \
-	go test -tags integration -timeout 15m $$(grep -vE '$(RACE)' <<<"$$packages")
+	go test -tags integration -timeout 15m $$(grep -vE '$(RACE)' <<<"$$packages") && \
+	cd test/faults && go test -tags integration -timeout 15m ./...
 
 .PHONY: test-e2e
 test-e2e: ## Run the end-to-end tests on a real node.
 	go test -tags e2e -count=1 -timeout 40m -v ./test/e2e
+
+# Random kills per fault and broker; 200 are a soak of about four minutes.
+SOAK ?= 10
+
+.PHONY: faults
+faults: ## Prove the contract under faults on RabbitMQ, Redis and the Doctrine table; SOAK=200 for longer.
+	cd test/faults && go run . --soak $(SOAK)
 
 .PHONY: bench
 bench: ## Measure what docs/benchmarks.md reports (about half an hour).

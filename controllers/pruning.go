@@ -101,7 +101,10 @@ func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv
 	if jobs, err = r.stopOutdatedRuns(ctx, s, jobs); err != nil {
 		return err
 	}
-	if spec.Suspend || spec.Pruning.Suspend || s.pruning.Blocker != nil {
+	if err = r.askOthers(ctx, s); err != nil {
+		return err
+	}
+	if spec.Suspend || spec.Pruning.Suspend || s.pruning.Blocker != nil || s.pruning.TooShortForOthers != "" {
 		return nil
 	}
 	if s.pruning.NextRun = ticks.Next(s.now); !s.pruning.NextRun.IsZero() {
@@ -116,6 +119,16 @@ func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv
 		return nil // the first look is under way; it reconciles again when it ends
 	}
 	return r.createPruningJob(ctx, s, tick)
+}
+
+// askOthers finds out whether another resource needs the proofs of this table for longer.
+func (r *Reconciler) askOthers(ctx context.Context, s *scope) error {
+	var all v1alpha1.MessagingInboxList
+	if err := r.Client.List(ctx, &all); err != nil {
+		return fmt.Errorf("listing the resources of the same table: %w", err)
+	}
+	s.pruning.TooShortForOthers = assessment.TooShortForOthers(s.inbox, all.Items)
+	return nil
 }
 
 // stopOutdatedRuns removes the Jobs at work that were made from another spec, or that are
