@@ -22,7 +22,7 @@ in_each_module = @set -e; for module in $(MODULES); do (cd $$module && set -x &&
 TAGS    = integration,e2e,bench
 
 # Packages whose tests run with the race detector, as an extended regular expression.
-RACE = /(internal/(database|dbschema|drill|metrics|pruner|tablestats)|controllers)(/|$$)
+RACE = /(internal/(database|dbschema|drill|metrics|probe|pruner|tablestats)|controllers)(/|$$)
 
 # The generated files, and how to write them below another directory. The API comes
 # first and alone: the controllers may not compile without it.
@@ -92,6 +92,7 @@ faults: ## Prove the contract under faults on RabbitMQ, Redis and the Doctrine t
 .PHONY: bench
 bench: ## Measure what docs/benchmarks.md reports (about half an hour).
 	go test -tags integration -run '^$$' -bench . -benchtime 4x -timeout 60m ./internal/pruner
+	go test -tags integration -run '^$$' -bench Probe -benchtime 3x ./internal/probe
 	go test -tags bench -run '^$$' -bench 'ToReady' -benchtime 10x -timeout 30m -v ./test/bench
 	go test -tags bench -run '^$$' -bench 'TenQuietMinutes' -benchtime 1x -timeout 30m -v ./test/bench
 

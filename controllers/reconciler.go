@@ -54,7 +54,7 @@ type Reconciler struct {
 	Metrics *metrics.Collector
 
 	histories histories
-	observer *probe.Observer
+	observer  *probe.Observer
 }
 
 // timeLimit of one reconcile. The slowest part, applying a plan, has limits of its own.

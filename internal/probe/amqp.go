@@ -54,7 +54,7 @@ type queueLook struct {
 // connect makes the client. Beside an amqp DSN the management API is looked for on the
 // same host, at its usual port.
 func (l *queueLook) connect() error {
-	address, user, password := "", "", ""
+	var address, user, password string
 	if management := l.target.management; management != nil {
 		password, _ = management.User.Password()
 		user = management.User.Username()

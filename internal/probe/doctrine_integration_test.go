@@ -23,7 +23,7 @@ const messagesTable = `CREATE TABLE messenger_messages (id bigserial PRIMARY KEY
 	queue_name varchar(190) NOT NULL, created_at timestamp(0) NOT NULL, available_at timestamp(0) NOT NULL, delivered_at timestamp(0));
 	CREATE INDEX ON messenger_messages (queue_name, available_at, delivered_at, id)`
 
-func execute(t testing.TB, target, sql string, arguments ...any) {
+func execute(t testing.TB, target, sql string) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // also in a cleanup
 	connection, err := pgx.Connect(ctx, target)
@@ -31,7 +31,7 @@ func execute(t testing.TB, target, sql string, arguments ...any) {
 		t.Fatal(err)
 	}
 	defer func() { _ = connection.Close(ctx) }()
-	if _, err := connection.Exec(ctx, sql, arguments...); err != nil {
+	if _, err := connection.Exec(ctx, sql); err != nil {
 		t.Fatal(err)
 	}
 }
