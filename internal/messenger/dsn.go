@@ -109,6 +109,7 @@ func typeOf(dsn string) redelivery.Type {
 
 // readNode takes //user:password@host:port/path?query#fragment apart.
 func (d *DSN) readNode(dsn Expression, node string) (host, path string) {
+	node = d.cutUnescapedLogin(dsn, node)
 	node, _, _ = strings.Cut(node, "#")
 	node, query, _ := strings.Cut(node, "?")
 	d.readQuery(dsn, query)

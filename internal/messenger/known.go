@@ -31,6 +31,27 @@ func (d *DSN) setLogin(userinfo string) {
 	d.user, d.password = unescapeLogin(user), unescapeLogin(password)
 }
 
+// cutUnescapedLogin takes off a login whose password has a / ? or # that is not
+// escaped: PHP refuses the DSN, but the password must not pass for a path.
+func (d *DSN) cutUnescapedLogin(dsn Expression, node string) string {
+	address, hasAuthority := strings.CutPrefix(node, "//")
+	authority := authorityOf(address)
+	at := strings.LastIndexByte(address, '@')
+	_, port, hasPort := strings.Cut(authority, ":")
+	if !hasAuthority || at < len(authority) || !hasPort || strings.Contains(authority, "@") || strings.HasPrefix(authority, "[") || isPort(port) {
+		return node
+	}
+	d.Credentials = true
+	_, password, _ := strings.Cut(address[:at], ":")
+	d.addSecret(dsn.of(password))
+	d.setLogin(address[:at])
+	return "//" + address[at+1:]
+}
+
+func isPort(text string) bool {
+	return strings.ContainsRune(text, opening) || strings.Trim(text, "0123456789") == ""
+}
+
 // unescapeLogin leaves a plus sign as it is: only a query writes a space so.
 func unescapeLogin(text string) string {
 	unescaped, err := url.PathUnescape(text)
