@@ -135,40 +135,6 @@ func (d *drilled) sharesDatabase(ctx context.Context) (shared bool, err error) {
 	return verdict.Shared, nil
 }
 
-// recordIsKept stores a record, and on the inbox's own connection deletes it, in a
-// transaction that is rolled back. Deferred triggers fire within it.
-func (d *drilled) recordIsKept(ctx context.Context) (string, error) {
-	if err := d.first.record(ctx, proofID); err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	if _, err := d.first.tx.Exec(ctx, `SET CONSTRAINTS ALL IMMEDIATE`); err != nil {
-		return "", d.run.refusal(err)
-	}
-	count, err := d.run.table.records(ctx, d.first.tx, proofID)
-	if err != nil {
-		return "", err
-	}
-	if count != 1 {
-		return "", violated(ReasonInsertSwallowed, "the INSERT reported 1 row, and %d are there under its transport and id: %s", count, d.run.suspects())
-	}
-	if !d.mayDelete {
-		return "it was there", nil
-	}
-	tag, err := d.first.tx.Exec(ctx, d.run.table.remove, TransportName, allMessageIDs)
-	if err != nil {
-		return "", err
-	}
-	if count, err = d.run.table.records(ctx, d.first.tx, proofID); err != nil {
-		return "", err
-	}
-	if count != 0 {
-		return "", violated(ReasonDeleteSwallowed, "a DELETE reported %d rows and left the record, so that expired proofs would stay, and a drill's: %s", tag.RowsAffected(), d.run.suspects())
-	}
-	return "it was there, and a DELETE removed it", nil
-}
-
 // redeliveryAfterCommit is the first half of the contract: a handled message is recognised.
 func (d *drilled) redeliveryAfterCommit(ctx context.Context) (string, error) {
 	if err := d.first.record(ctx, proofID); err != nil {

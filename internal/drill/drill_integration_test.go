@@ -26,6 +26,13 @@ func TestContractIsProvenOnEveryTableThatKeepsIt(t *testing.T) {
 			processed_at timestamp NOT NULL, host text, tries int NOT NULL DEFAULT 1, UNIQUE (transport, message_id))`},
 		"with a harmless trigger": {table, `CREATE FUNCTION harmless() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'`,
 			`CREATE TRIGGER harmless BEFORE INSERT ON messenger_inbox FOR EACH ROW EXECUTE FUNCTION harmless()`},
+		"with a trigger that writes the time itself": {table, `CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.processed_at := now(); RETURN NEW; END'`,
+			`CREATE TRIGGER stamps BEFORE INSERT ON messenger_inbox FOR EACH ROW EXECUTE FUNCTION stamp()`},
+		"with a trigger that is slow once": {table, `CREATE SEQUENCE calls`, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+			'BEGIN IF nextval(''calls'') = 1 THEN PERFORM pg_sleep(4); END IF; RETURN NEW; END'`,
+			`CREATE TRIGGER slow BEFORE INSERT ON messenger_inbox FOR EACH ROW EXECUTE FUNCTION slow()`},
+		"with names that a statement could mix up": {`CREATE TABLE messenger_inbox (transport text, message_id text, processed_at timestamp NOT NULL,
+			now int, began int, clocks int, record int, PRIMARY KEY (transport, message_id))`},
 		"with a rule on updates": {table, `CREATE RULE updates AS ON UPDATE TO messenger_inbox DO INSTEAD NOTHING`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,6 +32,7 @@ const (
 	ReasonKeyDeferrable          = "UniqueKeyDeferrable"    // a duplicate may be refused only at the commit
 	ReasonProofsDeleted          = "ForeignKeyDeletes"      // a foreign key's ON DELETE removes or changes proofs
 	ReasonInsertSwallowed        = "InsertSwallowed"        // a rule or trigger drops or changes the record
+	ReasonTimeChanged            = "TimeChanged"            // a trigger changes the time of the record
 	ReasonDeleteSwallowed        = "DeleteSwallowed"        // a rule or trigger keeps the record
 	ReasonDuplicateAccepted      = "DuplicateAccepted"      // the second record of one message was stored
 	ReasonProofNotStored         = "ProofNotStored"         // a committed record is not there

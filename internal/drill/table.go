@@ -26,6 +26,10 @@ func messageID(purpose string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// timeTolerance is how far the time of a record may be from the clock: a column without
+// fractions of a second rounds.
+const timeTolerance = "interval '3 seconds'"
+
 // table has the statements for the inbox table. Parameters are $1 the transport, $2 the
 // message id or ids, and, where the time column has no zone, $3 the zone.
 type table struct {
@@ -34,28 +38,34 @@ type table struct {
 	insert string
 	ignore string // insert that takes a duplicate for no error
 	count  string
+	time   string // whether the time of a record is that of its transaction, the time, and the clock
 	remove string
 	zone   []any
 }
 
 func newTable(c dbschema.Contract, o dbschema.Observed) table {
 	t := table{oid: o.OID, name: pgx.Identifier{c.Schema, c.Table}.Sanitize()}
-	clock := "clock_timestamp()"
+	clock, began := "clock_timestamp()", "transaction_timestamp()"
 	if column, found := o.Column(c.ProcessedAt); found && column.WithoutTimeZone() {
-		clock = "clock_timestamp() AT TIME ZONE $3::text"
+		clock, began = clock+" AT TIME ZONE $3::text", began+" AT TIME ZONE $3::text"
 		t.zone = []any{c.TimeZone}
 		if c.TimeZone == "" {
 			t.zone = []any{"UTC"}
 		}
 	}
 	fill := strings.NewReplacer(
-		"{table}", t.name, "{clock}", clock,
+		"{table}", t.name, "{clock}", clock, "{began}", began, "{tolerance}", timeTolerance,
 		"{transport}", quote(c.Transport), "{id}", quote(c.MessageID), "{time}", quote(c.ProcessedAt),
 		"{transportType}", parameterType(o, c.Transport), "{idType}", parameterType(o, c.MessageID),
 	)
 	t.insert = fill.Replace(`INSERT INTO {table} ({transport}, {id}, {time}) VALUES ($1::{transportType}, $2::{idType}, {clock})`)
 	t.ignore = t.insert + " ON CONFLICT DO NOTHING"
 	condition := fill.Replace(` FROM {table} WHERE {transport} = $1::{transportType} AND {id} = ANY ($2::{idType}[])`)
+	// Compared as the column has it: where clocks are put back, a time without zone is two moments.
+	t.time = fill.Replace(`SELECT coalesce(record.{time} BETWEEN least(clocks.began, clocks.now) - {tolerance} AND greatest(clocks.began, clocks.now) + {tolerance}, false),
+			coalesce(record.{time}::text, 'NULL'), clocks.now::text
+		FROM {table} AS record, (SELECT {began} AS began, {clock} AS now) AS clocks
+		WHERE record.{transport} = $1::{transportType} AND record.{id} = $2::{idType}`)
 	t.count, t.remove = "SELECT count(*)"+condition, "DELETE"+condition
 	return t
 }
