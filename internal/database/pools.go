@@ -102,13 +102,13 @@ func (p *Pools) attach(owner, fingerprint string, c *Config) (*pgxpool.Pool, *at
 		}
 		return e.pool, nil, nil
 	}
-	silence := p.silences[fingerprint]
-	if p.options.Clock().Before(silence.until) {
-		return nil, nil, &ConnectError{config: c, cause: silence.err}
+	before := p.silences[fingerprint]
+	if p.options.Clock().Before(before.until) {
+		return nil, nil, &ConnectError{config: c, cause: before.err}
 	}
 	a := p.attempts[fingerprint]
 	if a == nil {
-		a = &attempt{done: make(chan struct{}), former: silence.err}
+		a = &attempt{done: make(chan struct{}), former: before.err}
 		p.attempts[fingerprint] = a
 		go p.run(a, fingerprint, c)
 	}

@@ -21,10 +21,10 @@ func (c *manualClock) now() time.Time           { return time.Unix(1_700_000_000
 func (c *manualClock) advance(by time.Duration) { c.nanoseconds.Add(int64(by)) }
 
 // countingSilentHost accepts connections, counts them and never answers.
-func countingSilentHost(t *testing.T) (address string, connections *atomic.Int64) {
+func countingSilentHost(t *testing.T) (string, *atomic.Int64) {
 	t.Helper()
 	listener := listen(t)
-	connections = new(atomic.Int64)
+	connections := new(atomic.Int64)
 	accepted := make(chan net.Conn, 100)
 	go func() {
 		defer close(accepted)
