@@ -82,6 +82,9 @@ func pruningJob(inbox *v1alpha1.MessagingInbox, image JobImage, tick time.Time, 
 		"--time-limit-exit-code=0", // work that is left for the next tick is no failed Job
 		"--termination-log=/dev/termination-log",
 	)
+	for _, transport := range assessment.CoveredTransports(&inbox.Spec) {
+		container.Args = append(container.Args, "--transport="+literally(transport))
+	}
 	if lag := pruning.MaxReplicaLag; lag != nil {
 		container.Args = append(container.Args, fmt.Sprintf("--max-replica-lag=%s", lag.Duration.Duration))
 	}
@@ -200,8 +203,7 @@ func jobResources(declared *corev1.ResourceRequirements) corev1.ResourceRequirem
 	}
 }
 
-// contractArguments doubles each dollar sign: the kubelet would put the value of an
-// environment variable, such as the connection URL, in the place of "$(NAME)".
+// contractArguments name the table.
 func contractArguments(contract dbschema.Contract) []string {
 	arguments := []string{
 		"--schema=" + contract.Schema,
@@ -213,10 +215,14 @@ func contractArguments(contract dbschema.Contract) []string {
 		"--timestamp-index=" + contract.TimestampIndexName(),
 	}
 	for i := range arguments {
-		arguments[i] = strings.ReplaceAll(arguments[i], "$", "$$")
+		arguments[i] = literally(arguments[i])
 	}
 	return arguments
 }
+
+// literally doubles each dollar sign: the kubelet would put the value of an environment
+// variable, such as the connection URL, in the place of "$(NAME)".
+func literally(argument string) string { return strings.ReplaceAll(argument, "$", "$$") }
 
 // connectionEnv hands the credentials to the pod by reference: they appear in no
 // argument and in no object but the Secret.

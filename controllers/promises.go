@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/messaginginbox/operator/internal/assessment"
+	"github.com/messaginginbox/operator/internal/database"
 	"github.com/messaginginbox/operator/internal/inspection"
+	"github.com/messaginginbox/operator/internal/samedatabase"
 )
 
 // reconcilePromises checks what the team declared of its application: that the handlers
@@ -20,7 +22,35 @@ func (r *Reconciler) reconcilePromises(ctx context.Context, s *scope) {
 			keys = inspection.BusinessKeys(ctx, s.pool, spec)
 		}
 	}
+	s.pruning.Elsewhere = r.prunesElsewhere(ctx, s)
 	s.set(assessment.TransactionShared(spec, s.handlers), assessment.BusinessKeysEnforced(spec, keys))
+}
+
+// prunesElsewhere says why the pruning role's connection does not reach the inbox's table.
+func (r *Reconciler) prunesElsewhere(ctx context.Context, s *scope) string {
+	reference := s.inbox.Spec.Database.PruningURLSecretRef
+	if s.pool == nil || reference == nil {
+		return ""
+	}
+	config, failure := r.databaseConfig(ctx, s.inbox, *reference)
+	if failure != nil {
+		return failure.Message
+	}
+	return r.elsewhere(ctx, s, config)
+}
+
+// elsewhere says why a connection does not lead to the inbox's own database, which the
+// Jobs of the resource must change and no other.
+func (r *Reconciler) elsewhere(ctx context.Context, s *scope, config *database.Config) string {
+	verdict, failure := inspection.Handler(ctx, s.pool, config, &s.inbox.Spec)
+	switch {
+	case failure != nil:
+		return failure.Message
+	case verdict.Shared, verdict.Reason == samedatabase.ReasonTableMissing, verdict.Reason == samedatabase.ReasonOtherTable:
+		return "" // our own statements name the schema
+	default:
+		return verdict.Message
+	}
 }
 
 // handlersTimeLimit bounds the look through all connections of the handlers: what a

@@ -78,7 +78,7 @@ func (r *Reconciler) takeUpReports(ctx context.Context, s *scope, jobs []batchv1
 	var runs takenUp
 	for i := range jobs {
 		job := &jobs[i]
-		if !finished(job) || (status.LastRun != nil && !tickOf(job).After(status.LastRun.Tick.Time)) {
+		if !finished(job) || s.takenUp(job) {
 			continue
 		}
 		run, exact, err := r.reportOf(ctx, job)
@@ -94,11 +94,22 @@ func (r *Reconciler) takeUpReports(ctx context.Context, s *scope, jobs []batchv1
 	return runs, nil
 }
 
+// takenUp says whether the Job's run is in the status already.
+func (s *scope) takenUp(job *batchv1.Job) bool {
+	last := s.pruningStatus().LastRun
+	return last != nil && !last.Tick.After(s.now) && !tickOf(job).After(last.Tick.Time)
+}
+
 // followSchedule creates the Job of the newest tick that is due. A tick that passed
 // while a gate was shut, or while a run was at work, is made up for by one run.
 func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv1.Job) error {
 	spec, status := &s.inbox.Spec, s.pruningStatus()
 	status.NextRun = nil
+	// Before anything that can fail: a run that is no longer wanted must end.
+	jobs, err := r.stopOutdatedRuns(ctx, s, jobs)
+	if err != nil {
+		return err
+	}
 	ticks, err := schedule.Parse(string(spec.Pruning.Schedule), spec.Pruning.TimeZone)
 	if err != nil {
 		if !errors.As(err, &s.pruning.ScheduleError) {
@@ -107,13 +118,14 @@ func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv
 		return nil
 	}
 	s.pruning.Blocker = assessment.Blocker(s.status().Conditions, s.inbox.Generation)
-	if jobs, err = r.stopOutdatedRuns(ctx, s, jobs); err != nil {
-		return err
-	}
 	if err = r.askOthers(ctx, s); err != nil {
 		return err
 	}
-	if spec.Suspend || spec.Pruning.Suspend || s.pruning.Blocker != nil || s.pruning.TooShortForOthers != "" {
+	if s.pruning.Overdue, err = r.overdueRun(ctx, s, jobs); err != nil {
+		return err
+	}
+	if spec.Suspend || spec.Pruning.Suspend || s.pruning.Blocker != nil || s.pruning.TooShortForOthers != "" ||
+		s.pruning.Elsewhere != "" || len(assessment.CoveredTransports(spec)) == 0 {
 		return nil
 	}
 	if s.pruning.NextRun = ticks.Next(s.now); !s.pruning.NextRun.IsZero() {
@@ -158,16 +170,43 @@ func (r *Reconciler) stopOutdatedRuns(ctx context.Context, s *scope, jobs []batc
 	return kept, errors.Join(failures...)
 }
 
-// lastTick is the newest tick that was acted on; for a new resource its creation.
+// lastTick is the newest tick that was acted on; for a new resource its creation. A tick
+// that is still to come, from a clock that was wrong or a hand that edited, does not count:
+// it would stop pruning until then.
 func (s *scope) lastTick(jobs []batchv1.Job) time.Time {
-	last := s.inbox.CreationTimestamp.Time
-	if run := s.pruningStatus().LastRun; run != nil && run.Tick.After(last) {
-		last = run.Tick.Time
+	acted := []time.Time{s.inbox.CreationTimestamp.Time}
+	if run := s.pruningStatus().LastRun; run != nil {
+		acted = append(acted, run.Tick.Time)
 	}
-	if len(jobs) > 0 && tickOf(&jobs[len(jobs)-1]).After(last) {
-		last = tickOf(&jobs[len(jobs)-1])
+	for i := range jobs {
+		acted = append(acted, tickOf(&jobs[i]))
 	}
-	return last
+	acted = slices.DeleteFunc(acted, func(tick time.Time) bool { return tick.After(s.now) })
+	if len(acted) == 0 {
+		return s.now
+	}
+	return slices.MaxFunc(acted, time.Time.Compare)
+}
+
+// overdueSlack is what a run may take beside its time limit before it is called overdue.
+const overdueSlack = 5 * time.Minute
+
+// overdueRun tells of a Job at work that should have ended, and of what its pod waits for.
+func (r *Reconciler) overdueRun(ctx context.Context, s *scope, jobs []batchv1.Job) (string, error) {
+	limit := s.inbox.Spec.Pruning.MaxDuration.Duration.Duration + overdueSlack
+	for i := range jobs {
+		job := &jobs[i]
+		age := s.now.Sub(job.CreationTimestamp.Time)
+		if finished(job) || age < limit {
+			continue
+		}
+		pods, err := r.podsOf(ctx, job)
+		if err != nil {
+			return "", err
+		}
+		return joined(fmt.Sprintf("Job %s has not ended after %s.", job.Name, assessment.Human(age.Round(time.Minute))), whyNotStarted(pods)), nil
+	}
+	return "", nil
 }
 
 func (r *Reconciler) createPruningJob(ctx context.Context, s *scope, tick time.Time) error {

@@ -90,7 +90,7 @@ func runOf(job *batchv1.Job, pods []corev1.Pod) (run *v1alpha1.PruningRun, exact
 // deadline for example, stays failed.
 func takeUp(run *v1alpha1.PruningRun, report pruner.Report) {
 	if run.Result != v1alpha1.RunFailed || report.Result == pruner.ResultRefused {
-		run.Result = v1alpha1.RunResult(report.Result)
+		run.Result = resultOf(report)
 	}
 	if report.Message != "" {
 		run.Message = report.Message
@@ -100,6 +100,17 @@ func takeUp(run *v1alpha1.PruningRun, report pruner.Report) {
 	run.Duration = inMilliseconds(report.DurationSeconds)
 	run.Cutoff = timestamp(report.Cutoff)
 	run.Held, run.HeldSince = report.Held, timestamp(report.HeldSince)
+}
+
+// resultOf takes what a pod of another version reports for a failure: the API would refuse
+// a result that it does not know.
+func resultOf(report pruner.Report) v1alpha1.RunResult {
+	switch result := v1alpha1.RunResult(report.Result); result {
+	case v1alpha1.RunDone, v1alpha1.RunTimeLimit, v1alpha1.RunRefused:
+		return result
+	default:
+		return v1alpha1.RunFailed
+	}
 }
 
 func newestTermination(pods []corev1.Pod) *corev1.ContainerStateTerminated {

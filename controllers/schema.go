@@ -35,6 +35,10 @@ func (r *Reconciler) reconcileSchema(ctx context.Context, s *scope) {
 
 func (r *Reconciler) observeAndApply(ctx context.Context, s *scope) assessment.SchemaFacts {
 	facts := inspection.Schema(ctx, s.pool, &s.inbox.Spec)
+	if err := r.stopOutdatedMigrations(ctx, s, facts.Verdict); err != nil {
+		facts.ApplyFailure = &database.Failure{Class: database.Transient, Reason: v1alpha1.ReasonUnexpectedError, Message: err.Error()}
+		return facts
+	}
 	if facts.Failure != nil || !assessment.MayApply(&s.inbox.Spec, facts.Verdict) {
 		return facts
 	}
@@ -49,12 +53,40 @@ func (r *Reconciler) observeAndApply(ctx context.Context, s *scope) assessment.S
 	return inspection.Schema(ctx, s.pool, &s.inbox.Spec)
 }
 
+// stopOutdatedMigrations removes the Jobs at work whose plan may no longer be applied: the
+// resource is suspended, its policy changed, or the table calls for another plan.
+func (r *Reconciler) stopOutdatedMigrations(ctx context.Context, s *scope, verdict dbschema.Verdict) error {
+	jobs, err := r.jobsOf(ctx, s.inbox, purposeMigrate)
+	if err != nil {
+		return err
+	}
+	wanted := ""
+	if assessment.MayApply(&s.inbox.Spec, verdict) {
+		wanted = migrationJob(s.inbox, r.Image, verdict.Plan).Name
+	}
+	for i := range jobs {
+		// A plan that is empty is done: the Job that did it ends by itself.
+		if finished(&jobs[i]) || jobs[i].Name == wanted || (verdict.Plan.Empty() && !s.inbox.Spec.Suspend) {
+			continue
+		}
+		if err := r.removeJob(ctx, &jobs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // apply runs the plan on a connection of its own: the migration role's, and one
 // session from the advisory lock to the last step.
 func (r *Reconciler) apply(ctx context.Context, s *scope, plan dbschema.Plan) *database.Failure {
 	config, failure := r.databaseConfig(ctx, s.inbox, secretOr(s.inbox.Spec.Database.MigrationURLSecretRef, s.inbox.Spec.Database.URLSecretRef))
 	if failure != nil {
 		return failure
+	}
+	if s.inbox.Spec.Database.MigrationURLSecretRef != nil {
+		if problem := r.elsewhere(ctx, s, config); problem != "" {
+			return &database.Failure{Class: database.WaitingOnUser, Reason: v1alpha1.ReasonMigratesElsewhere, Message: "spec.database.migrationURLSecretRef: " + problem}
+		}
 	}
 	connection, err := config.Connect(ctx, database.Limits{})
 	if err != nil {

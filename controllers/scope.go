@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -140,6 +141,6 @@ func (r *Reconciler) recordTransitions(s *scope) {
 			severity = corev1.EventTypeWarning
 		}
 		note := fmt.Sprintf("%s: %s", after.Type, after.Message)
-		r.Events.Eventf(s.inbox, nil, severity, after.Reason, "Assess", "%s", note[:min(len(note), maxNote)])
+		r.Events.Eventf(s.inbox, nil, severity, after.Reason, "Assess", "%s", strings.ToValidUTF8(note[:min(len(note), maxNote)], ""))
 	}
 }

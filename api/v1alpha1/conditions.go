@@ -64,6 +64,7 @@ const (
 	ReasonUniqueKeyTooNarrow = "UniqueKeyTooNarrow"
 	ReasonUnloggedTable      = "UnloggedTable"
 	ReasonReferencedTable    = "ReferencedTable"
+	ReasonMigratesElsewhere  = "MigratesElsewhere"
 	ReasonMigrationFailed    = "MigrationFailed"
 	ReasonInvalidTimeZone    = "InvalidTimeZone"
 
@@ -118,6 +119,8 @@ const (
 	ReasonNotSafe           = "NotSafe"
 	ReasonInvalidSchedule   = "InvalidSchedule"
 	ReasonJobRejected       = "JobRejected"
+	ReasonPruningElsewhere  = "PruningElsewhere"
+	ReasonRunOverdue        = "RunOverdue"
 	ReasonTooShortForOthers = "TooShortForOthers"
 	ReasonTableGrows        = "TableGrowsTooLarge" // a warning: the condition stays True
 )

@@ -9,6 +9,17 @@ import (
 	"github.com/messaginginbox/operator/api/v1alpha1"
 )
 
+// CoveredTransports are the transports whose windows decide how long a proof is kept.
+func CoveredTransports(spec *v1alpha1.MessagingInboxSpec) []string {
+	var names []string
+	for i := range spec.Transports {
+		if transport := &spec.Transports[i]; transport.Inbox && !transport.BatchHandlers {
+			names = append(names, string(transport.Name))
+		}
+	}
+	return names
+}
+
 // CoverageComplete says which declared transports the inbox does not protect. It is a
 // warning, unless spec.requireFullCoverage makes it count. A transport that handlers
 // dispatch to after the current bus without an outbox cannot be declared: the CRD refuses it.

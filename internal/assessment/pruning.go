@@ -45,6 +45,11 @@ type PruningFacts struct {
 	Blocker *metav1.Condition
 	// TooShortForOthers says for whom this retention is too short; empty for nobody.
 	TooShortForOthers string
+	// Elsewhere says that the pruning connection does not reach the inbox's table; empty
+	// when it does.
+	Elsewhere string
+	// Overdue tells of a run that should have ended long ago; empty for none.
+	Overdue string
 	// JobRejected is why the API server did not take the newest Job.
 	JobRejected string
 	// LastRun is the newest run that ended.
@@ -65,6 +70,12 @@ func PruningHealthy(spec *v1alpha1.MessagingInboxSpec, facts PruningFacts) metav
 		return isUnknown(conditionType, v1alpha1.ReasonSuspended, "spec.pruning.suspend is true: nothing is pruned.")
 	case facts.Blocker != nil:
 		return blocked(facts.Blocker)
+	case len(CoveredTransports(spec)) == 0:
+		return isUnknown(conditionType, v1alpha1.ReasonNotDeclared, "No transport is declared with an inbox and without batch handlers, so there is nothing that may be pruned.")
+	case facts.Elsewhere != "":
+		return isFalse(conditionType, v1alpha1.ReasonPruningElsewhere, "No pruning Job is created: spec.database.pruningURLSecretRef: %s", facts.Elsewhere)
+	case facts.Overdue != "":
+		return isFalse(conditionType, v1alpha1.ReasonRunOverdue, "%s", facts.Overdue)
 	case facts.TooShortForOthers != "":
 		return isFalse(conditionType, v1alpha1.ReasonTooShortForOthers, "No pruning Job is created: %s", facts.TooShortForOthers)
 	case facts.JobRejected != "":

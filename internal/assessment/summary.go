@@ -36,6 +36,7 @@ var harmless = map[string]bool{
 	v1alpha1.ReasonSuspended:    true,
 	v1alpha1.ReasonAwaitingRun:  true,
 	v1alpha1.ReasonNotInspected: true,
+	v1alpha1.ReasonNotDeclared:  true,
 	v1alpha1.ReasonPlanPending:  true,
 }
 

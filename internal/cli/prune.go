@@ -55,6 +55,7 @@ func (p *pruning) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.DurationVar(&p.options.Retention, "retention", 0, "how long a proof is kept, counted from its processed-at time (required)")
 	flags.DurationVar(&p.options.Required, "required-window", 0, "the longest time after which a message can come back, with its margin; 0s when none can (required)")
+	flags.StringArrayVar(&p.options.Transports, "transport", nil, "a transport whose proofs may be deleted, since its window entered --required-window; may be repeated (default: all transports)")
 	flags.IntVar(&p.options.BatchSize, "batch-size", 5000, "the largest number of records that one transaction deletes")
 	flags.DurationVar(&p.options.MaxDuration, "max-duration", 10*time.Minute, "time after which the run stops and leaves the rest to the next one")
 	flags.DurationVar(&p.options.Pace, "pace", 10*time.Millisecond, "pause between two transactions")

@@ -29,12 +29,26 @@ func expiry(now time.Time, retention time.Duration) time.Time {
 	return now.Add(-retention).UTC().Truncate(time.Second)
 }
 
+// checkClock refuses to prune by a clock that is far ahead of the client's: one of the two
+// is wrong, and a cutoff that lies too late deletes proofs too early. A clock that is behind
+// only keeps them for longer.
+func checkClock(database, client time.Time) error {
+	if ahead := database.Sub(client); ahead > futureTolerance {
+		return refuse(ReasonClockSkew, "the database's clock shows %s, which is %s ahead of this machine's: one of them is wrong; correct it, for records must not expire early",
+			database.UTC().Format(time.RFC3339), ahead.Round(time.Second))
+	}
+	return nil
+}
+
 // readCutoff asks the database for its time and, for a column without time zone, for the
 // cutoff's reading on the wall clock of the table's zone.
 func readCutoff(ctx context.Context, db *session, t table, retention time.Duration) (cutoff, error) {
 	var c cutoff
 	if err := db.read(ctx, &c.now, `SELECT clock_timestamp()`); err != nil {
 		return cutoff{}, fmt.Errorf("read the database's clock: %w", err)
+	}
+	if err := checkClock(c.now, time.Now()); err != nil {
+		return cutoff{}, err
 	}
 	c.instant = expiry(c.now, retention)
 	c.position = c.instant

@@ -23,6 +23,10 @@ type Options struct {
 	// Required is the redelivery window with its margin. A run refuses to start when
 	// Retention is shorter.
 	Required time.Duration
+	// Transports are the names of the transports whose proofs may be deleted: those whose
+	// window entered Required. Nobody knows how late a message of another transport can
+	// come back, so its proof is kept. Nil: all transports.
+	Transports []string
 	// BatchSize is the largest number of records that one transaction deletes, at least
 	// 1. A run uses smaller ones while they take long. Without an index on the timestamp
 	// it is about that many, since whole pages of the table are taken.

@@ -34,6 +34,7 @@ func preflight(ctx context.Context, conn *pgx.Conn, o Options) (table, error) {
 		}
 	}
 	t := newTable(o.Contract, observed, facts.VersionNum)
+	t.covered = o.Transports
 	missing, err := database.MissingPrivileges(ctx, conn, o.Contract.Schema, o.Contract.Table, "SELECT", "DELETE")
 	if err != nil {
 		return table{}, err

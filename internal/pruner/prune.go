@@ -124,6 +124,9 @@ func (r *run) describe(ctx context.Context, t table, c cutoff, w walk) error {
 		r.report.note("no btree index on %s, so every page of the table was read", t.column)
 		return nil
 	}
+	if err := r.noteUncovered(ctx, t, c); err != nil {
+		return err
+	}
 	future, err := newestInFuture(ctx, r.session, t, c)
 	if err == nil && future != nil {
 		r.report.note("the newest record is dated %s, which is %s ahead of the database's clock: check the clocks and the time zone of the writers",

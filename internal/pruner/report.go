@@ -29,6 +29,7 @@ const (
 	ReasonReplicaLag     = "ReplicaLag"               // a replica was behind until the time limit
 	ReasonAlreadyRunning = "AlreadyRunning"           // another run is at this table
 	ReasonClockMovedBack = "ClockMovedBack"           // the database's clock shows an earlier time than before
+	ReasonClockSkew      = "ClockSkew"                // the database's clock is far ahead of the pod's
 	ReasonTooShort       = "TooShort"                 // the retention does not cover the required window
 	ReasonRetentionZero  = "RetentionZero"            // the retention is zero or negative
 	ReasonMessagesWait   = "TooManyMessagesWait"      // more messages wait in queues than can be compared with the proofs

@@ -29,6 +29,8 @@ type table struct {
 	name      string   // quoted and qualified, for statements and messages
 	column    string   // quoted processed-at column
 	messageID string   // the message's id in the form of normalized, as an expression
+	transport string   // quoted transport column
+	covered   []string // transports whose records may go; nil: all
 	held      []string // such ids of the records that stay although they are expired
 	oid       uint32
 	zoneless  bool   // the column has no time zone
@@ -41,6 +43,7 @@ func newTable(c dbschema.Contract, o dbschema.Observed, serverVersion int) table
 	t := table{
 		name:      pgx.Identifier{c.Schema, c.Table}.Sanitize(),
 		column:    pgx.Identifier{c.ProcessedAt}.Sanitize(),
+		transport: pgx.Identifier{c.Transport}.Sanitize(),
 		messageID: `replace(lower(` + pgx.Identifier{c.MessageID}.Sanitize() + `::text), '-', '')`,
 		oid:       o.OID,
 		timeZone:  c.TimeZone,
@@ -63,7 +66,7 @@ func newTable(c dbschema.Contract, o dbschema.Observed, serverVersion int) table
 
 // sql fills in the names of the table and of its timestamp column.
 func (t table) sql(statement string) string {
-	return strings.NewReplacer("{table}", t.name, "{time}", t.column, "{id}", t.messageID).Replace(statement)
+	return strings.NewReplacer("{table}", t.name, "{time}", t.column, "{id}", t.messageID, "{transport}", t.transport).Replace(statement)
 }
 
 // value is a position as a parameter of the column's very type: of another one, the
@@ -75,11 +78,11 @@ func (t table) value(position time.Time) any {
 	return pgtype.Timestamptz{Time: position, Valid: true}
 }
 
-// visit deletes the records that meet the condition and are not held, or under a dry run
-// counts them, into rows.
+// visit deletes the records that meet the condition and may go, or under a dry run counts
+// them, into rows.
 func (t table) visit(dryRun bool, condition string, rows *int64, arguments ...any) statement {
-	notHeld, arguments := t.notHeld(arguments)
-	return t.statement(dryRun, condition+notHeld, rows, arguments)
+	mayGo, arguments := t.mayGo(arguments)
+	return t.statement(dryRun, condition+mayGo, rows, arguments)
 }
 
 func (t table) statement(dryRun bool, condition string, rows *int64, arguments []any) statement {
@@ -89,14 +92,24 @@ func (t table) statement(dryRun bool, condition string, rows *int64, arguments [
 	return statement{sql: t.sql(`DELETE FROM {table} WHERE ` + condition), arguments: arguments, affected: rows}
 }
 
-// notHeld is a condition, and the arguments with its own; empty when nothing is held.
-func (t table) notHeld(arguments []any) (condition string, all []any) {
-	if len(t.held) == 0 {
-		return "", arguments
+// mayGo is a condition for the records of covered transports that are not held, and the
+// arguments with its own; empty when all records may go. The expressions keep the planner
+// from the unique key, whose statistics tell how many redeliveries the application skipped.
+func (t table) mayGo(arguments []any) (condition string, all []any) {
+	all = slices.Clone(arguments)
+	if t.covered != nil {
+		all = append(all, t.covered)
+		condition += fmt.Sprintf(` AND ({transport} || '') = ANY ($%d::text[])`, len(all))
 	}
-	all = append(slices.Clone(arguments), t.held)
-	return fmt.Sprintf(` AND {id} NOT IN (SELECT unnest($%d::text[]))`, len(all)), all
+	if len(t.held) > 0 {
+		all = append(all, t.held)
+		condition += fmt.Sprintf(` AND {id} NOT IN (SELECT unnest($%d::text[]))`, len(all))
+	}
+	return condition, all
 }
+
+// keepsSome says whether expired records may have to stay.
+func (t table) keepsSome() bool { return t.covered != nil || len(t.held) > 0 }
 
 // lookup finds the records that meet the condition and have one of the ids.
 func (t table) lookup(condition string, ids []string, found *heldRecords, arguments ...any) statement {

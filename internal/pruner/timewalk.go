@@ -133,13 +133,13 @@ func (w *timeWalk) move(to time.Time, last bool) {
 // stays, for the others, unless nothing could be deleted.
 func (w *timeWalk) stepWithin(ctx context.Context, end time.Time, size int) (int64, error) {
 	var rows int64
-	// The inner condition leaves out what is held: the limit counts records to delete.
-	inner, arguments := w.table.notHeld([]any{w.table.value(w.open[0].from), int64(size)})
+	// The inner condition leaves out what stays: the limit counts records to delete.
+	inner, arguments := w.table.mayGo([]any{w.table.value(w.open[0].from), int64(size)})
 	err := w.session.transaction(ctx, w.table.statement(false, `{time} = $1 AND ctid = ANY (ARRAY(SELECT ctid FROM {table} WHERE {time} = $1`+inner+` LIMIT $2))`, &rows, arguments))
 	w.next = nil
 	switch {
 	case err != nil || rows > 0:
-	case len(w.table.held) > 0:
+	case w.table.keepsSome():
 		w.move(end, false)
 	default:
 		w.pass(end, false)

@@ -2,6 +2,7 @@ package pruner
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -125,5 +126,18 @@ func TestReportStaysBelowTheKubeletsLimit(t *testing.T) {
 				t.Errorf("cut to %d bytes, which is more than needed", len(encoded))
 			}
 		})
+	}
+}
+
+func TestAClockThatIsFarAheadIsNotPrunedBy(t *testing.T) {
+	own := time.Date(2026, 7, 8, 10, 0, 0, 0, time.UTC)
+	for ahead, refused := range map[time.Duration]bool{
+		-240 * time.Hour: false, 0: false, 5 * time.Minute: false, 5*time.Minute + time.Second: true, 240 * time.Hour: true,
+	} {
+		err := checkClock(own.Add(ahead), own)
+		var why *refusal
+		if errors.As(err, &why) != refused || (refused && why.reason != ReasonClockSkew) {
+			t.Errorf("a database that is %s ahead: %v, want refused = %t", ahead, err, refused)
+		}
 	}
 }
