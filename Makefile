@@ -22,7 +22,7 @@ in_each_module = @set -e; for module in $(MODULES); do (cd $$module && set -x &&
 TAGS    = integration,e2e,bench
 
 # Packages whose tests run with the race detector, as an extended regular expression.
-RACE = /(internal/(database|dbschema|pruner)|controllers)(/|$$)
+RACE = /(internal/(database|dbschema|drill|pruner)|controllers)(/|$$)
 
 # The generated files, and how to write them below another directory. The API comes
 # first and alone: the controllers may not compile without it.

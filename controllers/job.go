@@ -27,9 +27,9 @@ const (
 	ManagedBy = "messaging-inbox-operator"
 	// labelInbox holds the UID of the resource: a name can be too long for a label.
 	labelInbox = "messaginginbox.dev/inbox-uid"
-	// labelPurpose is purposePrune or purposeMigrate.
+	// labelPurpose is purposePrune, purposeMigrate or purposeDrill.
 	labelPurpose = "messaginginbox.dev/purpose"
-	// annotationTick holds the tick that a pruning Job is for, in RFC 3339.
+	// annotationTick holds the tick that a pruning or drill Job is for, in RFC 3339.
 	annotationTick = "messaginginbox.dev/tick"
 	// annotationGeneration holds the generation of the spec that a Job was made from.
 	annotationGeneration = "messaginginbox.dev/generation"
@@ -40,8 +40,8 @@ const (
 
 const (
 	containerName = "inbox"
-	// exitRefused is the exit code with which "inbox prune" refuses: trying again would
-	// be refused again.
+	// exitRefused is the exit code with which "inbox prune" refuses, and "inbox drill" says
+	// that the contract is broken: trying again would end the same way.
 	exitRefused = 4
 	// backoffLimit is how often the Job's pod is tried again after an error, such as a
 	// database that restarts.

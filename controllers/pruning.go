@@ -47,10 +47,15 @@ func (s *scope) pruningStatus() *v1alpha1.PruningStatus {
 
 // pruningJobs are the resource's pruning Jobs in the order of their ticks.
 func (r *Reconciler) pruningJobs(ctx context.Context, inbox *v1alpha1.MessagingInbox) ([]batchv1.Job, error) {
+	return r.jobsOf(ctx, inbox, purposePrune)
+}
+
+// jobsOf are the resource's Jobs of one purpose in the order of their ticks.
+func (r *Reconciler) jobsOf(ctx context.Context, inbox *v1alpha1.MessagingInbox, purpose string) ([]batchv1.Job, error) {
 	var list batchv1.JobList
-	err := r.Client.List(ctx, &list, client.InNamespace(inbox.Namespace), client.MatchingLabels(jobLabels(inbox, purposePrune)))
+	err := r.Client.List(ctx, &list, client.InNamespace(inbox.Namespace), client.MatchingLabels(jobLabels(inbox, purpose)))
 	if err != nil {
-		return nil, fmt.Errorf("listing the pruning Jobs of %s: %w", client.ObjectKeyFromObject(inbox), err)
+		return nil, fmt.Errorf("listing the %s Jobs of %s: %w", purpose, client.ObjectKeyFromObject(inbox), err)
 	}
 	jobs := slices.DeleteFunc(list.Items, func(job batchv1.Job) bool { return !metav1.IsControlledBy(&job, inbox) })
 	slices.SortFunc(jobs, func(a, b batchv1.Job) int {
@@ -145,21 +150,25 @@ func (r *Reconciler) createPruningJob(ctx context.Context, s *scope, tick time.T
 	if !bounded {
 		return fmt.Errorf("the required window of %s is unbounded, yet its retention was found safe", client.ObjectKeyFromObject(s.inbox))
 	}
-	job := pruningJob(s.inbox, r.Image, tick, required)
-	err := r.Client.Create(ctx, job)
+	var err error
+	s.pruning.JobRejected, err = r.createJob(ctx, pruningJob(s.inbox, r.Image, tick, required))
+	return err
+}
+
+// createJob returns why the API server rejects the Job, when that is for a person to change,
+// or for the end of the namespace. It is tried again at the slow recheck.
+func (r *Reconciler) createJob(ctx context.Context, job *batchv1.Job) (rejected string, err error) {
+	err = r.Client.Create(ctx, job)
 	switch {
 	case apierrors.IsAlreadyExists(err): // by an earlier leader, or not yet in the cache
-		return nil
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err):
-		// A quota, an admission policy or a namespace on its way out: a person, or the
-		// end of the namespace, changes that. It is tried again at the slow recheck.
-		s.pruning.JobRejected = err.Error()
-		return nil
+		return "", nil
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err): // a quota or an admission policy
+		return err.Error(), nil
 	case err != nil:
-		return fmt.Errorf("creating Job %s: %w", job.Name, err)
+		return "", fmt.Errorf("creating Job %s: %w", job.Name, err)
 	}
-	log.FromContext(ctx).Info("pruning Job created", "job", job.Name, "tick", tick)
-	return nil
+	log.FromContext(ctx).Info("Job created", "job", job.Name, "tick", job.Annotations[annotationTick])
+	return "", nil
 }
 
 // removeOldJobs keeps the newest ended Jobs. The status has taken up the others.

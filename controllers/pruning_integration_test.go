@@ -81,6 +81,12 @@ func (s *stepped) end(t *testing.T, job *batchv1.Job, exitCode int32, report *pr
 		}
 		text = string(encoded)
 	}
+	s.endWith(t, job, exitCode, text)
+}
+
+// endWith ends a Job whose pod left a termination message.
+func (s *stepped) endWith(t *testing.T, job *batchv1.Job, exitCode int32, text string) {
+	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: job.Namespace, Name: job.Name + "-x", Labels: map[string]string{batchv1.JobNameLabel: job.Name},
 	}, Spec: job.Spec.Template.Spec}

@@ -80,7 +80,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 	r.connect(bounded, s)
 	r.reconcileSchema(bounded, s)
 	r.measureTable(bounded, s)
-	jobsErr := r.reconcilePruning(bounded, s)
+	r.reconcilePromises(bounded, s)
+	jobsErr := errors.Join(r.reconcilePruning(bounded, s), r.reconcileDrill(bounded, s))
 	s.summarize()
 	return r.nextLook(s), errors.Join(jobsErr, s.transientError())
 }
@@ -102,8 +103,10 @@ func (r *Reconciler) nextLook(s *scope) ctrl.Result {
 	if s.waitsOnPerson() {
 		wait = min(wait, r.SlowRecheck)
 	}
-	if next := s.pruning.NextRun; !next.IsZero() {
-		wait = min(wait, max(next.Sub(s.now), time.Second))
+	for _, next := range []time.Time{s.pruning.NextRun, s.drill.NextRun} {
+		if !next.IsZero() {
+			wait = min(wait, max(next.Sub(s.now), time.Second))
+		}
 	}
 	return ctrl.Result{RequeueAfter: wait}
 }

@@ -9,7 +9,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/messaginginbox/operator/api/v1alpha1"
 	"github.com/messaginginbox/operator/internal/pruner"
@@ -51,12 +50,11 @@ func hasCondition(job *batchv1.Job, conditionType batchv1.JobConditionType) *bat
 
 // reportOf reads what an ended Job's newest pod reported in its termination message.
 func (r *Reconciler) reportOf(ctx context.Context, job *batchv1.Job) (*v1alpha1.PruningRun, error) {
-	var pods corev1.PodList
-	err := r.Live.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
+	pods, err := r.podsOf(ctx, job)
 	if err != nil {
-		return nil, fmt.Errorf("listing the pods of Job %s: %w", job.Name, err)
+		return nil, err
 	}
-	return runOf(job, pods.Items), nil
+	return runOf(job, pods), nil
 }
 
 // runOf makes one run of a Job and its pods.
@@ -96,7 +94,7 @@ func takeUp(run *v1alpha1.PruningRun, report pruner.Report) {
 	}
 	run.DryRun = report.DryRun
 	run.RowsDeleted = report.RowsDeleted
-	run.Duration = &metav1.Duration{Duration: time.Duration(report.DurationSeconds * float64(time.Second)).Round(time.Millisecond)}
+	run.Duration = inMilliseconds(report.DurationSeconds)
 	run.Cutoff = timestamp(report.Cutoff)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -27,7 +28,9 @@ type scope struct {
 
 	requirement redelivery.Requirement
 	database    assessment.DatabaseFacts
+	handlers    []assessment.HandlerFacts
 	pruning     assessment.PruningFacts
+	drill       assessment.DrillFacts
 	pool        *pgxpool.Pool
 }
 
@@ -77,7 +80,8 @@ func (s *scope) transientError() error {
 }
 
 func (s *scope) waitsOnPerson() bool {
-	return !meta.IsStatusConditionTrue(s.status().Conditions, v1alpha1.ConditionReady)
+	return !meta.IsStatusConditionTrue(s.status().Conditions, v1alpha1.ConditionReady) || s.drill.JobRejected != "" ||
+		slices.ContainsFunc(s.handlers, func(handler assessment.HandlerFacts) bool { return handler.Failure != nil })
 }
 
 // patchStatus writes the status when it differs, and tells of the transitions.
@@ -99,6 +103,9 @@ var announced = []string{
 	v1alpha1.ConditionSchemaReady,
 	v1alpha1.ConditionRetentionSafe,
 	v1alpha1.ConditionCoverageComplete,
+	v1alpha1.ConditionTransactionShared,
+	v1alpha1.ConditionBusinessKeysEnforced,
+	v1alpha1.ConditionContractProven,
 	v1alpha1.ConditionPruningHealthy,
 }
 

@@ -88,6 +88,9 @@ func secretsOf(inbox *v1alpha1.MessagingInbox) []string {
 			names.Insert(reference.Name)
 		}
 	}
+	for _, reference := range declared.HandlerURLSecretRefs {
+		names.Insert(reference.Name)
+	}
 	return sets.List(names)
 }
 

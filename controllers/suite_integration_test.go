@@ -130,7 +130,12 @@ func managed(t *testing.T) string {
 // putSecret writes the Secret database.
 func putSecret(t *testing.T, namespace, key, value string) {
 	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "database"}, StringData: map[string]string{key: value}}
+	putSecretValues(t, namespace, "database", map[string]string{key: value})
+}
+
+func putSecretValues(t *testing.T, namespace, name string, values map[string]string) {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: values}
 	err := kube.Create(t.Context(), secret)
 	if client.IgnoreAlreadyExists(err) == nil && err != nil {
 		err = kube.Update(t.Context(), secret)

@@ -81,6 +81,26 @@ const (
 	// CoverageComplete.
 	ReasonAllCovered    = "AllCovered"
 	ReasonNotAllCovered = "NotAllCovered"
+	// The same, when spec.requireFullCoverage makes it count.
+	ReasonFullCoverageRequired = "FullCoverageRequired"
+
+	// TransactionShared.
+	ReasonSharedTransaction = "SharedTransaction"
+	ReasonReplica           = "Replica"
+	ReasonOtherServer       = "OtherServer"
+	ReasonOtherDatabase     = "OtherDatabase"
+	ReasonClone             = "Clone"
+	ReasonOtherTable        = "OtherTable"
+	ReasonNoAnswer          = "NoAnswer"
+
+	// BusinessKeysEnforced.
+	ReasonKeysEnforced       = "KeysEnforced"
+	ReasonBusinessKeyMissing = "BusinessKeyMissing"
+
+	// ContractProven.
+	ReasonProven         = "Proven"
+	ReasonContractBroken = "ContractBroken"
+	ReasonDrillNotTried  = "DrillNotTried"
 
 	// PruningHealthy.
 	ReasonRunSucceeded    = "RunSucceeded"

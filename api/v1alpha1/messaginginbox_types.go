@@ -84,6 +84,12 @@ type MessagingInboxSpec struct {
 	// +kubebuilder:validation:MaxItems=320
 	Transports []Transport `json:"transports"`
 
+	// requireFullCoverage makes Ready False while CoverageComplete is. Otherwise a
+	// transport that the inbox does not protect is only a visible warning.
+	// +optional
+	// +default=false
+	RequireFullCoverage bool `json:"requireFullCoverage"`
+
 	// businessKeys are unique keys of the application's own tables that stop two
 	// different messages from doing the same work twice: the inbox only knows one
 	// message from another, not one payment from another.
@@ -271,7 +277,11 @@ type BusinessKey struct {
 
 // DrillSpec says when the contract is proven.
 type DrillSpec struct {
-	// schedule is a cron expression of five fields, or a descriptor such as @daily.
+	// schedule is a cron expression of five fields, or a descriptor such as @daily, in
+	// spec.pruning.timeZone. With a schedule, a drill is also made whenever the table or
+	// its connections change. A drill writes a few records to the table, under the
+	// transport name messaginginbox.drill, and removes them at once; the role of
+	// database.urlSecretRef needs SELECT, INSERT and DELETE for it. Default: no drills.
 	// +optional
 	Schedule *Schedule `json:"schedule,omitempty"`
 }

@@ -235,12 +235,79 @@ type PruningRun struct {
 	Cutoff *metav1.Time `json:"cutoff,omitempty"`
 }
 
-// DrillStatus tells of the last drill.
+// DrillResult says how a drill ended.
+//
+// +kubebuilder:validation:Enum=Proven;Broken;NotTried;Failed
+type DrillResult string
+
+const (
+	// DrillProven means that every check passed.
+	DrillProven DrillResult = "Proven"
+	// DrillBroken means that a check failed: the contract does not hold.
+	DrillBroken DrillResult = "Broken"
+	// DrillNotTried means that something beside the contract kept the drill from its end.
+	DrillNotTried DrillResult = "NotTried"
+	// DrillFailed means that the drill ended in an error, or left no report.
+	DrillFailed DrillResult = "Failed"
+)
+
+// DrillStatus tells of the last and the next drill.
 type DrillStatus struct {
+	// nextRun is the next tick of drill.schedule; left out while no drill is made.
+	// +optional
+	NextRun *metav1.Time `json:"nextRun,omitempty"`
 	// lastRun is when the last drill ended.
 	// +optional
 	LastRun *metav1.Time `json:"lastRun,omitempty"`
-	// lockWait is how long a second session waited for the first.
+	// tick of the schedule that the last drill was for, or when a change of the table
+	// called for it.
+	// +optional
+	Tick *metav1.Time `json:"tick,omitempty"`
+	// job is the name of the last drill's Job.
+	// +optional
+	Job string `json:"job,omitempty"`
+	// subject is a digest of what the last drill was about: the table, and the
+	// connections that it was drilled through. Another one calls for a drill at once.
+	// +optional
+	Subject string `json:"subject,omitempty"`
+	// result of the last drill.
+	// +optional
+	Result DrillResult `json:"result,omitempty"`
+	// reason is one word for the result, such as DuplicateAccepted.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message says what happened, in words.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// duration of the last drill.
+	// +optional
+	Duration *metav1.Duration `json:"duration,omitempty"`
+	// lockWait is how long a second session waited for the first, which held on for 50 ms.
 	// +optional
 	LockWait *metav1.Duration `json:"lockWait,omitempty"`
+	// checks of the last drill.
+	// +optional
+	// +listType=atomic
+	Checks []DrillCheck `json:"checks,omitempty"`
+}
+
+// DrillCheck is one claim of the contract on one connection.
+type DrillCheck struct {
+	// name of the check.
+	Name string `json:"name"`
+	// connection is "inbox", or "handler N": the handlerURLSecretRefs, counted from 0.
+	Connection string `json:"connection"`
+	// passed says whether the claim held.
+	Passed bool `json:"passed"`
+	// duration of the check.
+	Duration metav1.Duration `json:"duration"`
+	// reason of a failed check, in one word.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// expected is the claim of a failed check.
+	// +optional
+	Expected string `json:"expected,omitempty"`
+	// happened is what was seen in a failed check.
+	// +optional
+	Happened string `json:"happened,omitempty"`
 }

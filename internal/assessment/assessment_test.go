@@ -136,10 +136,7 @@ func TestCoverageNamesWhatTheInboxDoesNotProtect(t *testing.T) {
 }
 
 func TestWhatIsAcceptedAndNotActedOnSaysSo(t *testing.T) {
-	spec := declared(t, `drill: {schedule: "@daily"}
-  businessKeys: [{table: payments, columns: [attempt]}]
-  transports: [{name: a, type: amqp, observe: {urlSecretRef: {name: rabbit}}}]`)
-	spec.Database.HandlerURLSecretRefs = []v1alpha1.SecretKeyReference{{Name: "handlers", Key: "url"}}
+	spec := declared(t, "transports: [{name: a, type: amqp, observe: {urlSecretRef: {name: rabbit}}}]")
 	for _, condition := range NotYetActedOn(spec) {
 		if condition.Status != metav1.ConditionUnknown || condition.Reason != v1alpha1.ReasonNotYetSupported {
 			t.Errorf("%s = %s (%s)", condition.Type, condition.Status, condition.Reason)

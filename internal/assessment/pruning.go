@@ -11,8 +11,8 @@ import (
 	"github.com/messaginginbox/operator/internal/schedule"
 )
 
-// gates must all be True before a record is deleted.
-var gates = []string{
+// pruningGates must all be True before a record is deleted.
+var pruningGates = []string{
 	v1alpha1.ConditionDatabaseReachable,
 	v1alpha1.ConditionSchemaReady,
 	v1alpha1.ConditionRetentionSafe,
@@ -21,6 +21,10 @@ var gates = []string{
 // Blocker returns the first condition that forbids pruning, or nil when all gates are
 // True for this generation.
 func Blocker(conditions []metav1.Condition, generation int64) *metav1.Condition {
+	return shutGate(pruningGates, conditions, generation)
+}
+
+func shutGate(gates []string, conditions []metav1.Condition, generation int64) *metav1.Condition {
 	for _, gate := range gates {
 		found := meta.FindStatusCondition(conditions, gate)
 		if found == nil {

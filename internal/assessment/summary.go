@@ -21,6 +21,14 @@ var decisive = []string{
 	v1alpha1.ConditionPruningHealthy,
 }
 
+// promises are the conditions that count once they are known to be broken: what the team
+// declared turned out not to be so. That it could not be looked at says nothing yet.
+var promises = []string{
+	v1alpha1.ConditionTransactionShared,
+	v1alpha1.ConditionBusinessKeysEnforced,
+	v1alpha1.ConditionContractProven,
+}
+
 // harmless are the reasons of an Unknown condition that do not keep Ready from True:
 // what the user asked for, what is not due yet, and what a check without a database
 // cannot know.
@@ -64,7 +72,23 @@ func firstCause(conditions []metav1.Condition) *metav1.Condition {
 			unknown = found
 		}
 	}
+	if broken := brokenPromise(conditions); broken != nil {
+		return broken
+	}
 	return unknown
+}
+
+func brokenPromise(conditions []metav1.Condition) *metav1.Condition {
+	for _, conditionType := range promises {
+		if found := meta.FindStatusCondition(conditions, conditionType); found != nil && found.Status == metav1.ConditionFalse {
+			return found
+		}
+	}
+	coverage := meta.FindStatusCondition(conditions, v1alpha1.ConditionCoverageComplete)
+	if coverage != nil && coverage.Status == metav1.ConditionFalse && coverage.Reason == v1alpha1.ReasonFullCoverageRequired {
+		return coverage
+	}
+	return nil
 }
 
 // needsAPerson are the reasons, beside terminal failures, that only a person mends.
@@ -85,6 +109,15 @@ var needsAPerson = map[string]bool{
 	v1alpha1.ReasonIndexNameTaken:     true,
 	v1alpha1.ReasonInvalidTimeZone:    true,
 	v1alpha1.ReasonInvalidSchedule:    true,
+
+	v1alpha1.ReasonReplica:              true,
+	v1alpha1.ReasonOtherServer:          true,
+	v1alpha1.ReasonOtherDatabase:        true,
+	v1alpha1.ReasonClone:                true,
+	v1alpha1.ReasonOtherTable:           true,
+	v1alpha1.ReasonBusinessKeyMissing:   true,
+	v1alpha1.ReasonContractBroken:       true,
+	v1alpha1.ReasonFullCoverageRequired: true,
 }
 
 func stalls(cause metav1.Condition, failures []*database.Failure) bool {

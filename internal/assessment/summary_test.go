@@ -46,6 +46,13 @@ func TestReadySumsUp(t *testing.T) {
 		"what is not known keeps it unknown":           {[]metav1.Condition{isUnknown(v1alpha1.ConditionSchemaReady, v1alpha1.ReasonUnexpectedError, "")}, nil, metav1.ConditionUnknown, v1alpha1.ReasonUnexpectedError, ""},
 		"what the user suspended does no harm":         {[]metav1.Condition{isUnknown(v1alpha1.ConditionPruningHealthy, v1alpha1.ReasonSuspended, "")}, nil, metav1.ConditionTrue, v1alpha1.ReasonAllChecksPassed, ""},
 		"a run that is not due yet does no harm":       {[]metav1.Condition{isUnknown(v1alpha1.ConditionPruningHealthy, v1alpha1.ReasonAwaitingRun, "")}, nil, metav1.ConditionTrue, v1alpha1.ReasonAllChecksPassed, ""},
+		"a gap in the coverage counts on demand":       {[]metav1.Condition{isFalse(v1alpha1.ConditionCoverageComplete, v1alpha1.ReasonFullCoverageRequired, "")}, nil, metav1.ConditionFalse, v1alpha1.ReasonFullCoverageRequired, v1alpha1.ConditionStalled},
+		"handlers in another database":                 {[]metav1.Condition{isFalse(v1alpha1.ConditionTransactionShared, v1alpha1.ReasonOtherDatabase, "")}, nil, metav1.ConditionFalse, v1alpha1.ReasonOtherDatabase, v1alpha1.ConditionStalled},
+		"a handler's Secret that is missing":           {[]metav1.Condition{isFalse(v1alpha1.ConditionTransactionShared, v1alpha1.ReasonSecretNotFound, "")}, nil, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, ""},
+		"a handler's database out of reach":            {[]metav1.Condition{isUnknown(v1alpha1.ConditionTransactionShared, v1alpha1.ReasonUnreachable, "")}, nil, metav1.ConditionTrue, v1alpha1.ReasonAllChecksPassed, ""},
+		"a business key without an index":              {[]metav1.Condition{isFalse(v1alpha1.ConditionBusinessKeysEnforced, v1alpha1.ReasonBusinessKeyMissing, "")}, nil, metav1.ConditionFalse, v1alpha1.ReasonBusinessKeyMissing, v1alpha1.ConditionStalled},
+		"a contract that a drill broke":                {[]metav1.Condition{isFalse(v1alpha1.ConditionContractProven, v1alpha1.ReasonContractBroken, "")}, nil, metav1.ConditionFalse, v1alpha1.ReasonContractBroken, v1alpha1.ConditionStalled},
+		"a drill that could not be tried":              {[]metav1.Condition{isUnknown(v1alpha1.ConditionContractProven, v1alpha1.ReasonDrillNotTried, "")}, nil, metav1.ConditionTrue, v1alpha1.ReasonAllChecksPassed, ""},
 		"a gap in the coverage only warns":             {[]metav1.Condition{isFalse(v1alpha1.ConditionCoverageComplete, v1alpha1.ReasonNotAllCovered, "")}, nil, metav1.ConditionTrue, v1alpha1.ReasonAllChecksPassed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,12 +18,6 @@ func NotYetActedOn(spec *v1alpha1.MessagingInboxSpec) []metav1.Condition {
 		}
 	}
 	return []metav1.Condition{
-		notYet(v1alpha1.ConditionTransactionShared, len(spec.Database.HandlerURLSecretRefs) > 0, "spec.database.handlerURLSecretRefs",
-			"does not yet compare the handlers' connections with the inbox's", "Whether the handlers write in the inbox's own database is not known."),
-		notYet(v1alpha1.ConditionBusinessKeysEnforced, len(spec.BusinessKeys) > 0, "spec.businessKeys",
-			"does not yet look for their unique indexes", "Two different messages for one business fact are not recognised by an inbox."),
-		notYet(v1alpha1.ConditionContractProven, spec.Drill.Schedule != nil, "spec.drill.schedule",
-			"does not yet run drills", "The table's shape is verified; its behaviour under a redelivery is not drilled."),
 		notYet(v1alpha1.ConditionTransportsObserved, observed > 0, fmt.Sprintf("spec.transports[].observe (%d transports)", observed),
 			"does not yet look at transports", "The windows are computed from what is declared, not from what the brokers hold."),
 	}

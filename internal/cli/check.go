@@ -92,13 +92,17 @@ func checkAll(ctx context.Context, inboxes []*v1alpha1.MessagingInbox, databaseU
 // evaluate judges one manifest, and the database behind target unless it is nil.
 func evaluate(ctx context.Context, inbox *v1alpha1.MessagingInbox, target *database.Config) []metav1.Condition {
 	spec := &inbox.Spec
-	var facts assessment.DatabaseFacts
+	var (
+		facts assessment.DatabaseFacts
+		keys  assessment.BusinessKeyFacts
+	)
 	if target != nil {
-		facts = inspectDatabase(ctx, spec, target)
+		facts, keys = inspectDatabase(ctx, spec, target)
 	}
-	var pruning assessment.PruningFacts
-	if _, err := schedule.Parse(string(spec.Pruning.Schedule), spec.Pruning.TimeZone); err != nil && !errors.As(err, &pruning.ScheduleError) {
-		pruning.ScheduleError = &schedule.Error{Reason: v1alpha1.ReasonInvalidSchedule, Message: err.Error()}
+	pruning := assessment.PruningFacts{ScheduleError: scheduleError(string(spec.Pruning.Schedule), spec.Pruning.TimeZone)}
+	var drills assessment.DrillFacts
+	if ticks := spec.Drill.Schedule; ticks != nil {
+		drills.ScheduleError = scheduleError(string(*ticks), spec.Pruning.TimeZone)
 	}
 	conditions := []metav1.Condition{
 		assessment.RetentionSafe(spec, assessment.Requirement(spec)),
@@ -106,24 +110,37 @@ func evaluate(ctx context.Context, inbox *v1alpha1.MessagingInbox, target *datab
 		assessment.SchemaBeforeApply(spec, facts),
 		assessment.PruningHealthy(spec, pruning),
 		assessment.CoverageComplete(spec),
+		assessment.TransactionShared(spec, nil), // a manifest has no more than the names of the handlers' Secrets
+		assessment.BusinessKeysEnforced(spec, keys),
+		assessment.ContractProven(spec, drills),
 	}
 	conditions = append(conditions, assessment.NotYetActedOn(spec)...)
 	return append(assessment.Summarize(conditions, facts.Connection, facts.Schema.Failure), conditions...)
 }
 
-func inspectDatabase(ctx context.Context, spec *v1alpha1.MessagingInboxSpec, target *database.Config) assessment.DatabaseFacts {
-	facts := assessment.DatabaseFacts{Inspected: true, Target: target.String()}
+func scheduleError(expression, timeZone string) *schedule.Error {
+	_, err := schedule.Parse(expression, timeZone)
+	var refused *schedule.Error
+	if err != nil && !errors.As(err, &refused) {
+		refused = &schedule.Error{Reason: v1alpha1.ReasonInvalidSchedule, Message: err.Error()}
+	}
+	return refused
+}
+
+func inspectDatabase(ctx context.Context, spec *v1alpha1.MessagingInboxSpec, target *database.Config) (facts assessment.DatabaseFacts, keys assessment.BusinessKeyFacts) {
+	facts = assessment.DatabaseFacts{Inspected: true, Target: target.String()}
 	connection, err := target.Connect(ctx, database.Limits{})
 	if err != nil {
 		failure := database.Classify(err)
 		facts.Connection = &failure
-		return facts
+		return facts, keys
 	}
 	defer func() { _ = connection.Close(context.WithoutCancel(ctx)) }() // nothing was written
 	if facts.Connection = inspection.Server(ctx, connection); facts.Connection == nil {
 		facts.Schema = inspection.Schema(ctx, connection, spec)
+		keys = inspection.BusinessKeys(ctx, connection, spec)
 	}
-	return facts
+	return facts, keys
 }
 
 func printChecks(out io.Writer, format string, checks []check) error {

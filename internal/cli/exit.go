@@ -8,6 +8,9 @@ const (
 	exitFailure   = 1 // an error, also in the usage; and the no of a command that answers yes or no
 	exitTimeLimit = 3 // stopped by its time limit, or asked to stop, with work left
 	exitRefused   = 4 // refused to start: trying again would be refused again
+
+	exitNotTried = exitTimeLimit // the drill could not be tried to its end: a lock, another drill, no privilege
+	exitBroken   = exitRefused   // the drill found the contract broken: trying again would end the same way
 )
 
 // exitError is an error with an exit code of its own.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/signal"
 	"syscall"
 	"time"
@@ -97,16 +96,7 @@ func (p *pruning) publish(command *cobra.Command, report pruner.Report) error {
 	if err != nil {
 		return fmt.Errorf("encode the report: %w", err)
 	}
-	if _, err := fmt.Fprintf(command.OutOrStdout(), "%s\n", encoded); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	if p.terminationLog == "" {
-		return nil
-	}
-	if err := os.WriteFile(p.terminationLog, encoded, 0o600); err != nil {
-		return fmt.Errorf("write the termination log: %w", err)
-	}
-	return nil
+	return publish(command.OutOrStdout(), p.terminationLog, encoded)
 }
 
 // verdict is the error with the exit code for the report.

@@ -26,6 +26,7 @@ checks the retention against it, keeps the table in shape and prunes what expire
 		newManagerCommand(),
 		newPruneCommand(),
 		newMigrateCommand(),
+		newDrillCommand(),
 		newCheckCommand(),
 		newWindowCommand(),
 	)

@@ -38,19 +38,26 @@ func (t *target) addFlags(command *cobra.Command) {
 // connect opens a connection with the URL, and the certificate authorities when there
 // are any, from the environment.
 func (t *target) connect(ctx context.Context, limits database.Limits) (*pgx.Conn, error) {
-	url := os.Getenv(t.urlVariable)
+	config, err := configFrom(t.urlVariable)
+	if err != nil {
+		return nil, err
+	}
+	return config.Connect(ctx, limits)
+}
+
+// configFrom reads a connection URL from an environment variable.
+func configFrom(variable string) (*database.Config, error) {
+	url := os.Getenv(variable)
 	if url == "" {
 		return nil, &database.URLError{Reason: database.ReasonInvalidURL,
-			Message: fmt.Sprintf("the environment variable %s is empty; set it to the connection URL, such as postgresql://user:password@host/database", t.urlVariable)}
+			Message: fmt.Sprintf("the environment variable %s is empty; set it to the connection URL, such as postgresql://user:password@host/database", variable)}
 	}
 	config, err := database.Parse(url)
 	if err != nil {
 		return nil, err
 	}
 	if authorities := os.Getenv(databaseCAVariable); authorities != "" {
-		if config, err = config.WithCA([]byte(authorities)); err != nil {
-			return nil, err
-		}
+		return config.WithCA([]byte(authorities))
 	}
-	return config.Connect(ctx, limits)
+	return config, nil
 }
