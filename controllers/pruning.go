@@ -47,13 +47,13 @@ func (s *scope) pruningStatus() *v1alpha1.PruningStatus {
 
 // pruningJobs are the resource's pruning Jobs in the order of their ticks.
 func (r *Reconciler) pruningJobs(ctx context.Context, inbox *v1alpha1.MessagingInbox) ([]batchv1.Job, error) {
-	return r.jobsOf(ctx, inbox, purposePrune)
+	return jobsOf(ctx, r.Client, inbox, purposePrune)
 }
 
 // jobsOf are the resource's Jobs of one purpose in the order of their ticks.
-func (r *Reconciler) jobsOf(ctx context.Context, inbox *v1alpha1.MessagingInbox, purpose string) ([]batchv1.Job, error) {
+func jobsOf(ctx context.Context, kube client.Reader, inbox *v1alpha1.MessagingInbox, purpose string) ([]batchv1.Job, error) {
 	var list batchv1.JobList
-	err := r.Client.List(ctx, &list, client.InNamespace(inbox.Namespace), client.MatchingLabels(jobLabels(inbox, purpose)))
+	err := kube.List(ctx, &list, client.InNamespace(inbox.Namespace), client.MatchingLabels(jobLabels(inbox, purpose)))
 	if err != nil {
 		return nil, fmt.Errorf("listing the %s Jobs of %s: %w", purpose, client.ObjectKeyFromObject(inbox), err)
 	}
@@ -73,7 +73,7 @@ func (r *Reconciler) takeUpReports(ctx context.Context, s *scope, jobs []batchv1
 		if !finished(job) || (status.LastRun != nil && !tickOf(job).After(status.LastRun.Tick.Time)) {
 			continue
 		}
-		run, err := r.reportOf(ctx, job)
+		run, err := PruningResult(ctx, r.Live, job)
 		if err != nil {
 			return err
 		}
@@ -101,15 +101,15 @@ func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv
 	if jobs, err = r.stopOutdatedRuns(ctx, s, jobs); err != nil {
 		return err
 	}
-	if spec.Suspend || spec.Pruning.Suspend || s.pruning.Blocker != nil {
+	if pruningRefusal(s.inbox) != nil {
 		return nil
 	}
 	if s.pruning.NextRun = ticks.Next(s.now); !s.pruning.NextRun.IsZero() {
 		status.NextRun = &metav1.Time{Time: s.pruning.NextRun}
 	}
 
-	tick, due := ticks.Latest(s.lastTick(jobs), s.now)
-	if !due || slices.ContainsFunc(jobs, func(job batchv1.Job) bool { return !finished(&job) }) {
+	tick, due := ticks.Latest(lastTick(s.inbox, jobs), s.now)
+	if !due || slices.ContainsFunc(jobs, atWork) {
 		return nil
 	}
 	return r.createPruningJob(ctx, s, tick)
@@ -134,10 +134,10 @@ func (r *Reconciler) stopOutdatedRuns(ctx context.Context, s *scope, jobs []batc
 }
 
 // lastTick is the newest tick that was acted on; for a new resource its creation.
-func (s *scope) lastTick(jobs []batchv1.Job) time.Time {
-	last := s.inbox.CreationTimestamp.Time
-	if run := s.pruningStatus().LastRun; run != nil && run.Tick.After(last) {
-		last = run.Tick.Time
+func lastTick(inbox *v1alpha1.MessagingInbox, jobs []batchv1.Job) time.Time {
+	last := inbox.CreationTimestamp.Time
+	if status := inbox.Status.Pruning; status != nil && status.LastRun != nil && status.LastRun.Tick.After(last) {
+		last = status.LastRun.Tick.Time
 	}
 	if len(jobs) > 0 && tickOf(&jobs[len(jobs)-1]).After(last) {
 		last = tickOf(&jobs[len(jobs)-1])
@@ -146,13 +146,25 @@ func (s *scope) lastTick(jobs []batchv1.Job) time.Time {
 }
 
 func (r *Reconciler) createPruningJob(ctx context.Context, s *scope, tick time.Time) error {
-	required, bounded := s.requirement.WithMargin(int64(s.inbox.Spec.Retention.MarginPercent))
-	if !bounded {
-		return fmt.Errorf("the required window of %s is unbounded, yet its retention was found safe", client.ObjectKeyFromObject(s.inbox))
+	required, err := requiredRetention(s.inbox)
+	if err != nil {
+		return err
 	}
-	var err error
 	s.pruning.JobRejected, err = r.createJob(ctx, pruningJob(s.inbox, r.Image, tick, required))
 	return err
+}
+
+// requiredRetention is what the Job's own retention is checked against once more, in the
+// database's sight. An operator that demands more than we do is believed.
+func requiredRetention(inbox *v1alpha1.MessagingInbox) (time.Duration, error) {
+	required, bounded := assessment.Requirement(&inbox.Spec).WithMargin(int64(inbox.Spec.Retention.MarginPercent))
+	if !bounded {
+		return 0, fmt.Errorf("the required window of %s is unbounded, yet its retention was found safe", client.ObjectKeyFromObject(inbox))
+	}
+	if status := inbox.Status.Retention; status != nil && status.RequiredWithMargin != nil {
+		required = max(required, status.RequiredWithMargin.Duration)
+	}
+	return required, nil
 }
 
 // createJob returns why the API server rejects the Job, when that is for a person to change,

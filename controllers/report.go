@@ -1,7 +1,6 @@
 package controllers
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -46,15 +45,6 @@ func hasCondition(job *batchv1.Job, conditionType batchv1.JobConditionType) *bat
 		}
 	}
 	return nil
-}
-
-// reportOf reads what an ended Job's newest pod reported in its termination message.
-func (r *Reconciler) reportOf(ctx context.Context, job *batchv1.Job) (*v1alpha1.PruningRun, error) {
-	pods, err := r.podsOf(ctx, job)
-	if err != nil {
-		return nil, err
-	}
-	return runOf(job, pods), nil
 }
 
 // runOf makes one run of a Job and its pods.

@@ -1,0 +1,188 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/messaginginbox/operator/api/v1alpha1"
+	"github.com/messaginginbox/operator/internal/assessment"
+)
+
+// Refusal is why no Job may be created now. Asking again ends the same way until somebody
+// changes what it names.
+type Refusal struct{ Message string }
+
+// Error is the refusal in words.
+func (r *Refusal) Error() string { return r.Message }
+
+func refuse(format string, arguments ...any) *Refusal {
+	return &Refusal{Message: fmt.Sprintf(format, arguments...)}
+}
+
+// PruneNow creates a pruning Job for somebody who does not wait for the schedule, through
+// the schedule's own gates: when one is shut, or a run is at work, the error is a *Refusal.
+// The operator takes up its result as that of any run. A dry run deletes nothing.
+//
+// inbox must be fresh from the API server. The Job has no tick and counts by its creation,
+// which is the API server's time: the clock of whoever asks decides nothing.
+func PruneNow(ctx context.Context, kube client.Client, inbox *v1alpha1.MessagingInbox, image JobImage, dryRun bool) (*batchv1.Job, error) {
+	if refusal := pruningRefusal(inbox); refusal != nil {
+		return nil, refusal
+	}
+	jobs, err := jobsOf(ctx, kube, inbox, purposePrune)
+	if err != nil {
+		return nil, err
+	}
+	if refusal := refusalAtWork(jobs); refusal != nil {
+		return nil, refusal
+	}
+	required, err := requiredRetention(inbox)
+	if err != nil {
+		return nil, err
+	}
+	asked := inbox.DeepCopy()
+	asked.Spec.Pruning.DryRun = dryRun || inbox.Spec.Pruning.DryRun
+	last := lastTick(inbox, jobs)
+	job := pruningJob(asked, image, last, required)
+	return createByHand(ctx, kube, inbox, job, purposePrune, last.Unix())
+}
+
+// DrillNow creates a drill Job now, through the gates of a scheduled drill: when one is
+// shut, or a drill is at work, the error is a *Refusal. It needs no schedule.
+//
+// The Job is about what the last drill was about. If the table has changed since, the
+// operator still makes its own drill of the change.
+func DrillNow(ctx context.Context, kube client.Client, inbox *v1alpha1.MessagingInbox, image JobImage) (*batchv1.Job, error) {
+	if refusal := drillRefusal(inbox); refusal != nil {
+		return nil, refusal
+	}
+	jobs, err := jobsOf(ctx, kube, inbox, purposeDrill)
+	if err != nil {
+		return nil, err
+	}
+	if refusal := refusalAtWork(jobs); refusal != nil {
+		return nil, refusal
+	}
+	subject := ""
+	if inbox.Status.Drill != nil {
+		subject = inbox.Status.Drill.Subject
+	}
+	last := lastDrill(inbox, jobs)
+	return createByHand(ctx, kube, inbox, drillJob(inbox, image, last, subject, ""), purposeDrill, last.Unix())
+}
+
+// createByHand names the Job after the run before it, so that of two people who ask at
+// once, one gets a Job and the other a refusal.
+func createByHand(ctx context.Context, kube client.Client, inbox *v1alpha1.MessagingInbox, job *batchv1.Job, purpose string, ordinal int64) (*batchv1.Job, error) {
+	job.Name = jobName(inbox, purpose, fmt.Sprintf("now-%d", ordinal))
+	delete(job.Annotations, annotationTick)
+	err := kube.Create(ctx, job)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return nil, refuse("Job %s was created by somebody else just now.", job.Name)
+	case err != nil:
+		return nil, fmt.Errorf("creating Job %s in namespace %s: %w", job.Name, job.Namespace, err)
+	}
+	return job, nil
+}
+
+// pruningRefusal is the gate before every pruning Job, whoever wants it.
+func pruningRefusal(inbox *v1alpha1.MessagingInbox) *Refusal {
+	spec := &inbox.Spec
+	switch {
+	case !inbox.DeletionTimestamp.IsZero():
+		return refuse("%s is being deleted.", inbox.Name)
+	case spec.Suspend:
+		return refuse("spec.suspend is true: nothing is pruned.")
+	case spec.Pruning.Suspend:
+		return refuse("spec.pruning.suspend is true: nothing is pruned.")
+	}
+	return shut(assessment.Blocker(inbox.Status.Conditions, inbox.Generation), inbox.Generation)
+}
+
+// drillRefusal is the gate before every drill, whoever wants it.
+func drillRefusal(inbox *v1alpha1.MessagingInbox) *Refusal {
+	switch {
+	case !inbox.DeletionTimestamp.IsZero():
+		return refuse("%s is being deleted.", inbox.Name)
+	case inbox.Spec.Suspend:
+		return refuse("spec.suspend is true: no drill is made.")
+	}
+	return shut(assessment.DrillBlocker(inbox.Status.Conditions, inbox.Generation), inbox.Generation)
+}
+
+func shut(blocker *metav1.Condition, generation int64) *Refusal {
+	switch {
+	case blocker == nil:
+		return nil
+	case blocker.ObservedGeneration != 0 && blocker.ObservedGeneration != generation:
+		return refuse("%s is known for generation %d, and the spec is at generation %d: the operator has yet to look at it.",
+			blocker.Type, blocker.ObservedGeneration, generation)
+	default:
+		return refuse("%s is %s (%s). %s", blocker.Type, blocker.Status, blocker.Reason, blocker.Message)
+	}
+}
+
+func atWork(job batchv1.Job) bool { return !finished(&job) }
+
+func refusalAtWork(jobs []batchv1.Job) *Refusal {
+	if i := slices.IndexFunc(jobs, atWork); i >= 0 {
+		return refuse("Job %s is at work.", jobs[i].Name)
+	}
+	return nil
+}
+
+// PruningResult is what a pruning Job's run came to, or nil while it is at work.
+func PruningResult(ctx context.Context, kube client.Reader, job *batchv1.Job) (*v1alpha1.PruningRun, error) {
+	if !finished(job) {
+		return nil, nil
+	}
+	pods, err := podsOf(ctx, kube, job)
+	if err != nil {
+		return nil, err
+	}
+	return runOf(job, pods), nil
+}
+
+// DrillResult is what a drill Job came to, or nil while it is at work.
+func DrillResult(ctx context.Context, kube client.Reader, job *batchv1.Job) (*v1alpha1.DrillStatus, error) {
+	if !finished(job) {
+		return nil, nil
+	}
+	pods, err := podsOf(ctx, kube, job)
+	if err != nil {
+		return nil, err
+	}
+	return drillOf(job, pods), nil
+}
+
+// WhyNotStarted tells what a Job's pod waits for, such as an image that cannot be pulled;
+// empty when nothing is known to hold it up.
+func WhyNotStarted(ctx context.Context, kube client.Reader, job *batchv1.Job) (string, error) {
+	pods, err := podsOf(ctx, kube, job)
+	if err != nil {
+		return "", err
+	}
+	return whyNotStarted(pods), nil
+}
+
+// NewestJobImage is the image of the newest Job that was made for the resource.
+func NewestJobImage(ctx context.Context, kube client.Reader, inbox *v1alpha1.MessagingInbox) (image JobImage, found bool, err error) {
+	for _, purpose := range []string{purposePrune, purposeDrill, purposeMigrate} {
+		jobs, err := jobsOf(ctx, kube, inbox, purpose)
+		if err != nil {
+			return JobImage{}, false, err
+		}
+		if len(jobs) > 0 {
+			container := jobs[len(jobs)-1].Spec.Template.Spec.Containers[0]
+			return JobImage{Name: container.Image, PullPolicy: container.ImagePullPolicy}, true, nil
+		}
+	}
+	return JobImage{}, false, nil
+}
