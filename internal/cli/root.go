@@ -29,6 +29,11 @@ checks the retention against it, keeps the table in shape and prunes what expire
 		newDrillCommand(),
 		newCheckCommand(),
 		newWindowCommand(),
+		newStatusCommand(),
+		newPauseCommand(),
+		newResumeCommand(),
+		newKubectlCommand(),
+		newVersionCommand(),
 	)
 	return root
 }
