@@ -50,6 +50,8 @@ func newPluginCommand() *cobra.Command {
 		SilenceErrors: true,
 	})
 	plugin.SetVersionTemplate("inbox {{.Version}}\n")
+	// kubectl completes its plugins through completionProgram.
+	plugin.CompletionOptions.DisableDefaultCmd = true
 	plugin.AddCommand(newVersionCommand())
 	return plugin
 }
@@ -64,7 +66,9 @@ func newClusterCommands(parent *cobra.Command) *cobra.Command {
 	parent.Short = "Look after the MessagingInbox resources of a cluster"
 	parent.Long = `Shows how the MessagingInbox resources of a cluster are, and acts on them: as a kubectl
 plugin, when the program inbox is on the PATH under the name kubectl-inbox, and otherwise
-as "inbox kubectl". The flags are those of kubectl.`
+as "inbox kubectl". The flags are those of kubectl. "inbox status", "inbox pause" and the
+like are the same commands; "inbox prune" and "inbox drill" are not: they work on a
+database, in the operator's Jobs.`
 	parent.AddCommand(
 		newStatusCommand(),
 		newWindowCommand(),

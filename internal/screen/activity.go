@@ -3,6 +3,7 @@ package screen
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,11 +15,14 @@ import (
 // activity shows the table, the last and the next run, and the last drill, a line each.
 func (s *screen) activity() {
 	s.text.WriteByte('\n')
-	s.table("", [][]cell{
-		{{"Table", bold}, {text: s.tableLine()}},
-		{{"Pruning", bold}, {text: s.pruningLine()}},
-		{{"Drill", bold}, {text: s.drillLine()}},
-	})
+	s.labelled("Table    ", s.tableLine())
+	s.labelled("Pruning  ", s.pruningLine())
+	s.labelled("Drill    ", s.drillLine())
+}
+
+func (s *screen) labelled(label, text string) {
+	wrapped := wrap(text, label, strings.Repeat(" ", len(label)), s.options.Width)
+	s.text.WriteString(s.paint(bold, strings.TrimRight(label, " ")) + strings.TrimPrefix(wrapped, strings.TrimRight(label, " ")))
 }
 
 func (s *screen) tableLine() string {

@@ -193,20 +193,25 @@ func (s *screen) whatToDo() {
 	}
 	for i, step := range steps {
 		number := fmt.Sprintf("  %d. ", i+1)
-		s.text.WriteString(wrap(step, number, strings.Repeat(" ", len(number)), s.options.Width))
+		indent := strings.Repeat(" ", len(number))
+		explanation, command, _ := strings.Cut(step, "\n")
+		s.text.WriteString(wrap(explanation, number, indent, s.options.Width))
+		if command != "" {
+			s.text.WriteString(indent + printable(command) + "\n") // on a line of its own, to copy
+		}
 	}
 }
 
 func (s *screen) steps() []string {
 	var steps []string
-	if len(s.inbox.Status.Conditions) == 0 {
-		steps = append(steps, "Find the operator: kubectl get pods -A -l app.kubernetes.io/name=messaging-inbox-operator")
+	if s.inbox.Status.ObservedGeneration != s.inbox.Generation {
+		steps = append(steps, "Wait a moment. When this stays, find the operator:\nkubectl get pods -A -l app.kubernetes.io/name=messaging-inbox-operator")
 	}
 	for _, concern := range assessment.Concerns(s.inbox.Status.Conditions) {
-		steps = append(steps, fmt.Sprintf("%s (%s): %s", concern.Type, concern.Reason, concern.Message))
+		steps = append(steps, printable(fmt.Sprintf("%s (%s): %s", concern.Type, concern.Reason, concern.Message)))
 	}
 	if s.inbox.Spec.Suspend {
-		steps = append(steps, fmt.Sprintf("It is paused. To go on: %s resume %s -n %s", s.options.Command, s.inbox.Name, s.inbox.Namespace))
+		steps = append(steps, fmt.Sprintf("It is paused. To go on:\n%s resume %s -n %s", s.options.Command, s.inbox.Name, s.inbox.Namespace))
 	}
 	return steps
 }
