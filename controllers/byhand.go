@@ -2,8 +2,11 @@ package controllers
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,9 +51,9 @@ func PruneNow(ctx context.Context, kube client.Client, inbox *v1alpha1.Messaging
 	}
 	asked := inbox.DeepCopy()
 	asked.Spec.Pruning.DryRun = dryRun || inbox.Spec.Pruning.DryRun
-	last := lastTick(inbox, jobs)
-	job := pruningJob(asked, image, last, required)
-	return createByHand(ctx, kube, inbox, job, purposePrune, last.Unix())
+	job := pruningJob(asked, image, time.Time{}, required)
+	job.Name = jobName(inbox, purposePrune, nameByHand(jobs))
+	return createByHand(ctx, kube, job)
 }
 
 // DrillNow creates a drill Job now, through the gates of a scheduled drill: when one is
@@ -73,14 +76,20 @@ func DrillNow(ctx context.Context, kube client.Client, inbox *v1alpha1.Messaging
 	if inbox.Status.Drill != nil {
 		subject = inbox.Status.Drill.Subject
 	}
-	last := lastDrill(inbox, jobs)
-	return createByHand(ctx, kube, inbox, drillJob(inbox, image, last, subject, ""), purposeDrill, last.Unix())
+	return createByHand(ctx, kube, drillJob(inbox, image, time.Time{}, subject, nameByHand(jobs)))
 }
 
-// createByHand names the Job after the run before it, so that of two people who ask at
-// once, one gets a Job and the other a refusal.
-func createByHand(ctx context.Context, kube client.Client, inbox *v1alpha1.MessagingInbox, job *batchv1.Job, purpose string, ordinal int64) (*batchv1.Job, error) {
-	job.Name = jobName(inbox, purpose, fmt.Sprintf("now-%d", ordinal))
+// nameByHand is a name's end that follows from the Jobs that are there, so that of two
+// people who ask at once, one gets a Job and the other a refusal.
+func nameByHand(jobs []batchv1.Job) string {
+	digest := sha256.New()
+	for i := range jobs {
+		_, _ = fmt.Fprintln(digest, jobs[i].UID) // a digest takes every write
+	}
+	return "now-" + hex.EncodeToString(digest.Sum(nil)[:4])
+}
+
+func createByHand(ctx context.Context, kube client.Client, job *batchv1.Job) (*batchv1.Job, error) {
 	delete(job.Annotations, annotationTick)
 	err := kube.Create(ctx, job)
 	switch {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -51,6 +52,9 @@ func (c *cluster) connect() (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
 	}
+	if err := c.somewhere(config); err != nil {
+		return nil, err
+	}
 	config.WarningHandler = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true})
 	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -65,6 +69,23 @@ func (c *cluster) connect() (*connection, error) {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
 	return &connection{Client: kube, namespace: namespace}, nil
+}
+
+// somewhere refuses the address that kubectl falls back on when it was told of no cluster:
+// a refused connection to it tells nobody what to do.
+func (c *cluster) somewhere(config *rest.Config) error {
+	const fallback = "http://localhost:8080"
+	if config.Host != fallback || *c.flags.APIServer != "" {
+		return nil
+	}
+	kubeconfig, err := c.flags.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return fmt.Errorf("finding the cluster: %w", err)
+	}
+	if len(kubeconfig.Clusters) == 0 {
+		return errors.New("no cluster is configured: set KUBECONFIG or --kubeconfig to a file that names one, or --server")
+	}
+	return nil
 }
 
 // inbox reads one resource of the namespace.
