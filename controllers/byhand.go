@@ -52,7 +52,7 @@ func PruneNow(ctx context.Context, kube client.Client, inbox *v1alpha1.Messaging
 	asked := inbox.DeepCopy()
 	asked.Spec.Pruning.DryRun = dryRun || inbox.Spec.Pruning.DryRun
 	job := pruningJob(asked, image, time.Time{}, required)
-	job.Name = jobName(inbox, purposePrune, nameByHand(jobs))
+	job.Name = jobName(inbox, purposePrune, nameByHand(inbox, jobs))
 	return createByHand(ctx, kube, job)
 }
 
@@ -76,15 +76,16 @@ func DrillNow(ctx context.Context, kube client.Client, inbox *v1alpha1.Messaging
 	if inbox.Status.Drill != nil {
 		subject = inbox.Status.Drill.Subject
 	}
-	return createByHand(ctx, kube, drillJob(inbox, image, time.Time{}, subject, nameByHand(jobs)))
+	return createByHand(ctx, kube, drillJob(inbox, image, time.Time{}, subject, nameByHand(inbox, jobs)))
 }
 
-// nameByHand is a name's end that follows from the Jobs that are there, so that of two
+// nameByHand is a name's end that follows from the resource and its Jobs, so that of two
 // people who ask at once, one gets a Job and the other a refusal.
-func nameByHand(jobs []batchv1.Job) string {
+func nameByHand(inbox *v1alpha1.MessagingInbox, jobs []batchv1.Job) string {
 	digest := sha256.New()
+	_, _ = fmt.Fprintln(digest, inbox.UID) // a digest takes every write
 	for i := range jobs {
-		_, _ = fmt.Fprintln(digest, jobs[i].UID) // a digest takes every write
+		_, _ = fmt.Fprintln(digest, jobs[i].UID)
 	}
 	return "now-" + hex.EncodeToString(digest.Sum(nil)[:4])
 }
