@@ -35,15 +35,15 @@ func refuse(format string, arguments ...any) *Refusal {
 // inbox must be fresh from the API server. The Job has no tick and counts by its creation,
 // which is the API server's time: the clock of whoever asks decides nothing.
 func PruneNow(ctx context.Context, kube client.Client, inbox *v1alpha1.MessagingInbox, image JobImage, dryRun bool) (*batchv1.Job, error) {
-	if refusal := pruningRefusal(inbox); refusal != nil {
-		return nil, refusal
+	if why := whyNotPrune(inbox); why != "" {
+		return nil, &Refusal{Message: why}
 	}
 	jobs, err := jobsOf(ctx, kube, inbox, purposePrune)
 	if err != nil {
 		return nil, err
 	}
-	if refusal := refusalAtWork(jobs); refusal != nil {
-		return nil, refusal
+	if i := slices.IndexFunc(jobs, atWork); i >= 0 {
+		return nil, refuse("Job %s is at work.", jobs[i].Name)
 	}
 	required, err := requiredRetention(inbox)
 	if err != nil {
@@ -62,15 +62,15 @@ func PruneNow(ctx context.Context, kube client.Client, inbox *v1alpha1.Messaging
 // The Job is about what the last drill was about. If the table has changed since, the
 // operator still makes its own drill of the change.
 func DrillNow(ctx context.Context, kube client.Client, inbox *v1alpha1.MessagingInbox, image JobImage) (*batchv1.Job, error) {
-	if refusal := drillRefusal(inbox); refusal != nil {
-		return nil, refusal
+	if why := whyNotDrill(inbox); why != "" {
+		return nil, &Refusal{Message: why}
 	}
 	jobs, err := jobsOf(ctx, kube, inbox, purposeDrill)
 	if err != nil {
 		return nil, err
 	}
-	if refusal := refusalAtWork(jobs); refusal != nil {
-		return nil, refusal
+	if i := slices.IndexFunc(jobs, atWork); i >= 0 {
+		return nil, refuse("Job %s is at work.", jobs[i].Name)
 	}
 	subject := ""
 	if inbox.Status.Drill != nil {
@@ -102,51 +102,44 @@ func createByHand(ctx context.Context, kube client.Client, job *batchv1.Job) (*b
 	return job, nil
 }
 
-// pruningRefusal is the gate before every pruning Job, whoever wants it.
-func pruningRefusal(inbox *v1alpha1.MessagingInbox) *Refusal {
+// whyNotPrune is the gate before every pruning Job, whoever wants it: empty when it is open.
+func whyNotPrune(inbox *v1alpha1.MessagingInbox) string {
 	spec := &inbox.Spec
 	switch {
 	case !inbox.DeletionTimestamp.IsZero():
-		return refuse("%s is being deleted.", inbox.Name)
+		return inbox.Name + " is being deleted."
 	case spec.Suspend:
-		return refuse("spec.suspend is true: nothing is pruned.")
+		return "spec.suspend is true: nothing is pruned."
 	case spec.Pruning.Suspend:
-		return refuse("spec.pruning.suspend is true: nothing is pruned.")
+		return "spec.pruning.suspend is true: nothing is pruned."
 	}
 	return shut(assessment.Blocker(inbox.Status.Conditions, inbox.Generation), inbox.Generation)
 }
 
-// drillRefusal is the gate before every drill, whoever wants it.
-func drillRefusal(inbox *v1alpha1.MessagingInbox) *Refusal {
+// whyNotDrill is the gate before every drill, whoever wants it: empty when it is open.
+func whyNotDrill(inbox *v1alpha1.MessagingInbox) string {
 	switch {
 	case !inbox.DeletionTimestamp.IsZero():
-		return refuse("%s is being deleted.", inbox.Name)
+		return inbox.Name + " is being deleted."
 	case inbox.Spec.Suspend:
-		return refuse("spec.suspend is true: no drill is made.")
+		return "spec.suspend is true: no drill is made."
 	}
 	return shut(assessment.DrillBlocker(inbox.Status.Conditions, inbox.Generation), inbox.Generation)
 }
 
-func shut(blocker *metav1.Condition, generation int64) *Refusal {
+func shut(blocker *metav1.Condition, generation int64) string {
 	switch {
 	case blocker == nil:
-		return nil
+		return ""
 	case blocker.ObservedGeneration != 0 && blocker.ObservedGeneration != generation:
-		return refuse("%s is known for generation %d, and the spec is at generation %d: the operator has yet to look at it.",
+		return fmt.Sprintf("%s is known for generation %d, and the spec is at generation %d: the operator has yet to look at it.",
 			blocker.Type, blocker.ObservedGeneration, generation)
 	default:
-		return refuse("%s is %s (%s). %s", blocker.Type, blocker.Status, blocker.Reason, blocker.Message)
+		return fmt.Sprintf("%s is %s (%s). %s", blocker.Type, blocker.Status, blocker.Reason, blocker.Message)
 	}
 }
 
 func atWork(job batchv1.Job) bool { return !finished(&job) }
-
-func refusalAtWork(jobs []batchv1.Job) *Refusal {
-	if i := slices.IndexFunc(jobs, atWork); i >= 0 {
-		return refuse("Job %s is at work.", jobs[i].Name)
-	}
-	return nil
-}
 
 // PruningResult is what a pruning Job's run came to, or nil while it is at work.
 func PruningResult(ctx context.Context, kube client.Reader, job *batchv1.Job) (*v1alpha1.PruningRun, error) {

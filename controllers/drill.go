@@ -70,7 +70,7 @@ func (r *Reconciler) drillWhenDue(ctx context.Context, s *scope, jobs []batchv1.
 		return nil
 	}
 	s.drill.Blocker = assessment.DrillBlocker(s.status().Conditions, s.inbox.Generation)
-	if drillRefusal(s.inbox) != nil {
+	if whyNotDrill(s.inbox) != "" {
 		return nil
 	}
 	if s.drill.Subject, err = assessment.DrillSubject(spec, s.database.Schema.Observed); err != nil {

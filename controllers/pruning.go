@@ -101,7 +101,7 @@ func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv
 	if jobs, err = r.stopOutdatedRuns(ctx, s, jobs); err != nil {
 		return err
 	}
-	if pruningRefusal(s.inbox) != nil {
+	if whyNotPrune(s.inbox) != "" {
 		return nil
 	}
 	if s.pruning.NextRun = ticks.Next(s.now); !s.pruning.NextRun.IsZero() {

@@ -91,7 +91,7 @@ func await[Result any](ctx context.Context, b *byHand, kube client.Reader, job *
 		case ctx.Err() != nil:
 			return nil, b.ranOut(kube, job)
 		case apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("Job %s was removed before its end: the operator does so when the spec changes, and when the resource is suspended or no longer safe", job.Name)
+			return nil, fmt.Errorf("the Job %s was removed before its end: the operator does so when the spec changes, and when the resource is suspended or no longer safe", job.Name)
 		case err != nil:
 			return nil, fmt.Errorf("waiting for Job %s: %w", job.Name, err)
 		}

@@ -52,7 +52,7 @@ func (c *cluster) connect() (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
 	}
-	if err := c.somewhere(config); err != nil {
+	if err = c.somewhere(config); err != nil {
 		return nil, err
 	}
 	config.WarningHandler = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true})
@@ -96,6 +96,14 @@ func (c *connection) inbox(ctx context.Context, name string) (*v1alpha1.Messagin
 	}
 	identify(inbox)
 	return inbox, nil
+}
+
+func (c *connection) onlyInbox(ctx context.Context, name string) ([]*v1alpha1.MessagingInbox, error) {
+	inbox, err := c.inbox(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return []*v1alpha1.MessagingInbox{inbox}, nil
 }
 
 // inboxes lists the resources of the namespace, or of all.

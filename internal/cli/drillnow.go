@@ -45,7 +45,7 @@ func drillNow(command *cobra.Command, b *byHand, name string) error {
 	if err != nil {
 		return withCode(err, exitNotTried)
 	}
-	if err := b.announce(command, job); err != nil || !b.wait {
+	if err = b.announce(command, job); err != nil || !b.wait {
 		return err
 	}
 	status, err := await(ctx, b, connected, job, controllers.DrillResult)
@@ -73,6 +73,6 @@ func verdictOfDrill(status *v1alpha1.DrillStatus) error {
 	case v1alpha1.DrillNotTried:
 		return &exitError{code: exitNotTried, err: fmt.Errorf("the contract could not be tried (%s): %s", status.Reason, status.Message)}
 	default:
-		return &exitError{code: exitFailure, err: fmt.Errorf("Job %s failed: %s", status.Job, status.Message)}
+		return &exitError{code: exitFailure, err: fmt.Errorf("the drill (Job %s) failed: %s", status.Job, status.Message)}
 	}
 }

@@ -67,7 +67,7 @@ func ownsSuspend(entry metav1.ManagedFieldsEntry) bool {
 	var owned struct {
 		Spec map[string]json.RawMessage `json:"f:spec"`
 	}
-	if err := json.Unmarshal(entry.FieldsV1.Raw, &owned); err != nil {
+	if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned); err != nil {
 		return false // a form of a later API server: then nothing is known
 	}
 	_, owns := owned.Spec["f:suspend"]

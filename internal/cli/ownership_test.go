@@ -11,7 +11,7 @@ import (
 
 func managedBy(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{
-		Manager: manager, Operation: operation, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+		Manager: manager, Operation: operation, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 	}}}
 }
 

@@ -41,7 +41,7 @@ by a gate or by the pruner. 1: an error.`,
 		ValidArgsFunction: p.completeName,
 		RunE:              func(command *cobra.Command, arguments []string) error { return p.run(command, arguments[0]) },
 	}
-	p.byHand.addFlags(command)
+	p.addFlags(command)
 	flags := command.Flags()
 	flags.BoolVar(&p.now, "now", false, "delete what is expired")
 	flags.BoolVar(&p.dryRun, "dry-run", false, "count what is expired, and delete nothing; also beside --now")
@@ -59,7 +59,7 @@ func (p *pruneNow) run(command *cobra.Command, name string) error {
 	if err != nil {
 		return withCode(err, exitRefused)
 	}
-	if err := p.announce(command, job); err != nil || !p.wait {
+	if err = p.announce(command, job); err != nil || !p.wait {
 		return err
 	}
 	run, err := await(ctx, p.byHand, connected, job, controllers.PruningResult)
@@ -92,6 +92,6 @@ func verdictOfRun(run *v1alpha1.PruningRun) error {
 	case v1alpha1.RunRefused:
 		return &exitError{code: exitRefused, err: fmt.Errorf("the pruner refused: %s", run.Message)}
 	default:
-		return &exitError{code: exitFailure, err: fmt.Errorf("Job %s failed: %s", run.Job, run.Message)}
+		return &exitError{code: exitFailure, err: fmt.Errorf("the run (Job %s) failed: %s", run.Job, run.Message)}
 	}
 }

@@ -40,7 +40,7 @@ use "kubectl wait --for=condition=Ready"). 1: an error.`,
 		ValidArgsFunction: s.completeName,
 		RunE:              func(command *cobra.Command, arguments []string) error { return s.run(command, arguments) },
 	}
-	s.cluster.addFlags(command)
+	s.addFlags(command)
 	s.addAllNamespacesFlag(command)
 	s.output.addFlags(command)
 	return command
@@ -58,11 +58,7 @@ func (s *statusCommand) run(command *cobra.Command, arguments []string) error {
 		return err
 	}
 	if len(arguments) == 1 {
-		inbox, err := connected.inbox(command.Context(), arguments[0])
-		if err != nil {
-			return err
-		}
-		return s.one(command, inbox)
+		return s.show(command, connected, arguments[0])
 	}
 	list, err := connected.inboxes(command.Context(), s.allNamespaces)
 	if err != nil {
@@ -82,6 +78,14 @@ func noneFound(connected *connection, allNamespaces bool) string {
 		return "No MessagingInbox found in any namespace."
 	}
 	return fmt.Sprintf("No MessagingInbox found in namespace %s.", connected.namespace)
+}
+
+func (s *statusCommand) show(command *cobra.Command, connected *connection, name string) error {
+	inbox, err := connected.inbox(command.Context(), name)
+	if err != nil {
+		return err
+	}
+	return s.one(command, inbox)
 }
 
 func (s *statusCommand) one(command *cobra.Command, inbox *v1alpha1.MessagingInbox) error {

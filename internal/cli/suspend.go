@@ -53,7 +53,7 @@ func newSuspendCommand(suspend bool, command *cobra.Command) *cobra.Command {
 	command.Args = exactlyOneName
 	command.ValidArgsFunction = s.completeName
 	command.RunE = func(command *cobra.Command, arguments []string) error { return s.run(command, arguments[0]) }
-	s.cluster.addFlags(command)
+	s.addFlags(command)
 	s.output.addFlags(command)
 	return command
 }

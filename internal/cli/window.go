@@ -51,7 +51,7 @@ the named resource, or all of the namespace, from the cluster that kubectl would
 		},
 	}
 	addManifestFlags(command, &w.files, &w.output)
-	w.cluster.addFlags(command)
+	w.addFlags(command)
 	w.addAllNamespacesFlag(command)
 	complete(command, "output", oneOf(outputTable, outputJSON))
 	return command
@@ -74,8 +74,7 @@ func (w *windowCommand) read(command *cobra.Command, arguments []string) ([]*v1a
 		return nil, err
 	}
 	if len(arguments) == 1 {
-		inbox, err := connected.inbox(command.Context(), arguments[0])
-		return []*v1alpha1.MessagingInbox{inbox}, err
+		return connected.onlyInbox(command.Context(), arguments[0])
 	}
 	list, err := connected.inboxes(command.Context(), w.allNamespaces)
 	if err != nil {

@@ -49,7 +49,7 @@ func origin(status *v1alpha1.RetentionStatus, margin int32) string {
 
 // bars scales two durations to the longer of them. What is longer than nothing shows, and
 // two that differ never look the same.
-func bars(kept, required time.Duration) (string, string) {
+func bars(kept, required time.Duration) (keptBar, requiredBar string) {
 	longest := max(kept, required, 1)
 	length := func(d time.Duration) int {
 		if d <= 0 {

@@ -168,11 +168,13 @@ func (s *screen) conditions() {
 			continue
 		}
 		mark := cell{"?", yellow}
-		switch condition.Status {
-		case metav1.ConditionTrue:
+		switch {
+		case condition.Status == metav1.ConditionTrue:
 			mark = cell{"ok", green}
-		case metav1.ConditionFalse:
+		case condition.Status == metav1.ConditionFalse:
 			mark = cell{"no", red}
+		case condition.Reason == v1alpha1.ReasonNotDeclared:
+			mark = cell{"-", faint} // there is nothing to check
 		}
 		row := []cell{mark, {text: condition.Type}, {text: condition.Reason}}
 		if s.options.Wide {
