@@ -16,7 +16,7 @@ VERSION_PACKAGE = github.com/messaginginbox/operator/internal/version
 LDFLAGS = -s -w -X $(VERSION_PACKAGE).version=$(VERSION) -X $(VERSION_PACKAGE).revision=$(REVISION)
 
 # Every module of our own code. hack/cluster/* and hack/tools only pin what is built elsewhere.
-MODULES = . hack/cluster
+MODULES = . hack/cluster test/faults
 in_each_module = @set -e; for module in $(MODULES); do (cd $$module && set -x && $(1)); done
 
 TAGS    = integration,e2e,bench
@@ -44,9 +44,9 @@ demo: ## Show the operator at work on a real cluster and database, from nothing.
 	go run ./hack/demo
 
 .PHONY: test
-test: ## Run everything: check, test-integration and test-e2e.
-	@for part in check test-integration test-e2e; do \
-		start=$$SECONDS; $(MAKE) --no-print-directory $$part || exit; \
+test: ## Run everything: check, fuzz, test-integration and test-e2e.
+	@for part in check fuzz test-integration test-e2e; do \
+		start=$$SECONDS; FUZZTIME=$${FUZZTIME:-10s} $(MAKE) --no-print-directory $$part || exit; \
 		echo "--- $$part: $$((SECONDS - start)) s"; \
 	done
 
@@ -61,16 +61,30 @@ unit: ## Run the unit tests of every module.
 coverage: ## Fail unless the tests cover every statement of the redelivery window.
 	@result=$$(go test -cover ./internal/redelivery); echo "$$result"; grep -q '^ok .*coverage: 100.0% ' <<<"$$result"
 
+.PHONY: fuzz
+fuzz: ## Fuzz what reads the files of others, each parser for FUZZTIME (60s; make test: 10s).
+	@for target in $$(go test -list '^Fuzz' ./internal/messenger | grep '^Fuzz'); do \
+		(set -x; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-60s} -fuzzminimizetime 100x ./internal/messenger) || exit; \
+	done
+
 .PHONY: test-integration
 test-integration: ## Run the tests against a real PostgreSQL and a real apiserver.
 	@assets=$$(cd hack/cluster && go run . binaries --envtest | tail -n 1) && export KUBEBUILDER_ASSETS="$$assets" && \
 	packages=$$(go list -tags integration ./...) && set -x && \
 	go test -race -tags integration -timeout 15m $$(grep -E '$(RACE)' <<<"$$packages") && \
-	go test -tags integration -timeout 15m $$(grep -vE '$(RACE)' <<<"$$packages")
+	go test -tags integration -timeout 15m $$(grep -vE '$(RACE)' <<<"$$packages") && \
+	cd test/faults && go test -tags integration -timeout 15m ./...
 
 .PHONY: test-e2e
 test-e2e: ## Run the end-to-end tests on a real node.
 	go test -tags e2e -count=1 -timeout 40m -v ./test/e2e
+
+# Random kills per fault and broker; 200 are a soak of about four minutes.
+SOAK ?= 10
+
+.PHONY: faults
+faults: ## Prove the contract under faults on RabbitMQ, Redis and the Doctrine table; SOAK=200 for longer.
+	cd test/faults && go run . --soak $(SOAK)
 
 .PHONY: bench
 bench: ## Measure what docs/benchmarks.md reports (about half an hour).

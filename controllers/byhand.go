@@ -10,6 +10,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,12 +31,20 @@ func refuse(format string, arguments ...any) *Refusal {
 
 // PruneNow creates a pruning Job for somebody who does not wait for the schedule, through
 // the schedule's own gates: when one is shut, or a run is at work, the error is a *Refusal.
-// The operator takes up its result as that of any run. A dry run deletes nothing.
+// The operator looks at the Job at once, stops it when it knows of a shut gate that the
+// caller may not see, and takes up its result as that of any run. A dry run deletes nothing.
 //
 // inbox must be fresh from the API server. The Job has no tick and counts by its creation,
 // which is the API server's time: the clock of whoever asks decides nothing.
 func PruneNow(ctx context.Context, kube client.Client, inbox *v1alpha1.MessagingInbox, image JobImage, dryRun bool) (*batchv1.Job, error) {
 	if why := whyNotPrune(inbox); why != "" {
+		return nil, &Refusal{Message: why}
+	}
+	why, err := whyNotForOthers(ctx, kube, inbox)
+	if err != nil {
+		return nil, err
+	}
+	if why != "" {
 		return nil, &Refusal{Message: why}
 	}
 	jobs, err := jobsOf(ctx, kube, inbox, purposePrune)
@@ -90,6 +99,12 @@ func nameByHand(inbox *v1alpha1.MessagingInbox, jobs []batchv1.Job) string {
 	return "now-" + hex.EncodeToString(digest.Sum(nil)[:4])
 }
 
+// isByHand says that a Job is for no tick. A migration is for none either.
+func isByHand(job *batchv1.Job) bool {
+	_, hasTick := job.Annotations[annotationTick]
+	return !hasTick && job.Labels[labelPurpose] != purposeMigrate
+}
+
 func createByHand(ctx context.Context, kube client.Client, job *batchv1.Job) (*batchv1.Job, error) {
 	delete(job.Annotations, annotationTick)
 	err := kube.Create(ctx, job)
@@ -114,6 +129,20 @@ func whyNotPrune(inbox *v1alpha1.MessagingInbox) string {
 		return "spec.pruning.suspend is true: nothing is pruned."
 	}
 	return shut(assessment.Blocker(inbox.Status.Conditions, inbox.Generation), inbox.Generation)
+}
+
+// whyNotForOthers is the gate for the other resources of the same table. Who may not list
+// them in all namespaces has the operator's word for it, and those of the own namespace.
+func whyNotForOthers(ctx context.Context, kube client.Reader, inbox *v1alpha1.MessagingInbox) (string, error) {
+	healthy := meta.FindStatusCondition(inbox.Status.Conditions, v1alpha1.ConditionPruningHealthy)
+	if healthy != nil && healthy.Reason == v1alpha1.ReasonTooShortForOthers && healthy.ObservedGeneration == inbox.Generation {
+		return healthy.Message, nil
+	}
+	why, err := tooShortForOthers(ctx, kube, inbox)
+	if apierrors.IsForbidden(err) {
+		return tooShortForOthers(ctx, kube, inbox, client.InNamespace(inbox.Namespace))
+	}
+	return why, err
 }
 
 // whyNotDrill is the gate before every drill, whoever wants it: empty when it is open.

@@ -9,11 +9,14 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/messaginginbox/operator/api/v1alpha1"
 	"github.com/messaginginbox/operator/internal/drill"
 	"github.com/messaginginbox/operator/internal/pruner"
+	"github.com/messaginginbox/operator/test/postgres"
 )
 
 const once = "pruning: {schedule: '0 0 1 1 *'}"
@@ -117,5 +120,61 @@ func TestADrillByHandNeedsNoSchedule(t *testing.T) {
 	image, found, err := NewestJobImage(t.Context(), kube, s.inbox)
 	if err != nil || !found || image.Name != "localhost/inbox:test" {
 		t.Errorf("the newest Job's image is %v (found: %t, %v)", image, found, err)
+	}
+}
+
+// needsLonger creates a resource of the same table whose messages come back later.
+func (s *stepped) needsLonger(t *testing.T) {
+	t.Helper()
+	other := s.inbox.DeepCopy()
+	other.ObjectMeta = metav1.ObjectMeta{Namespace: s.inbox.Namespace, Name: "reports"}
+	other.Spec.Retention.Period.Duration.Duration = 500 * time.Hour
+	other.Spec.Transports[0].Redelivery = &v1alpha1.TransportRedelivery{Window: &v1alpha1.Duration{Duration: metav1.Duration{Duration: 300 * time.Hour}}}
+	apply(t, other)
+	(&stepped{Reconciler: s.Reconciler, inbox: other}).step(t)
+}
+
+func TestARunByHandLeavesTheProofsOfOthersAlone(t *testing.T) {
+	s := newStepped(t, once)
+	s.now = time.Now()
+	s.step(t)
+	image := JobImage{Name: "localhost/inbox:test"}
+	if _, err := PruneNow(t.Context(), kube, s.inbox, image, false); err != nil {
+		t.Fatal(err)
+	}
+	s.needsLonger(t)
+	_, err := PruneNow(t.Context(), kube, s.inbox, image, false) // the operator has not said so yet
+	refused(t, err, "/reports names the same table and needs its proofs for 330h")
+
+	// Who cannot see the other resource has created the Job: the operator stops it.
+	s.step(t)
+	if jobs := s.jobs(t); len(jobs) != 0 {
+		t.Errorf("%d Jobs are left that delete the other's proofs", len(jobs))
+	}
+	_, err = PruneNow(t.Context(), kube, s.inbox, image, false)
+	refused(t, err, "No pruning Job is created: MessagingInbox "+s.inbox.Namespace+"/reports")
+}
+
+// The operator does not wait for its next look at the resource to stop such a Job.
+func TestTheOperatorLooksAtAJobByHandAtOnce(t *testing.T) {
+	namespace := managed(t)
+	putSecret(t, namespace, "url", postgres.Shared(t).NewDatabase(t))
+	inbox := orders(t, namespace, once)
+	apply(t, inbox)
+	ready := awaitReady(t, inbox)
+	job := pruningJob(ready, JobImage{Name: "localhost/inbox:test"}, time.Time{}, time.Hour)
+	delete(job.Annotations, annotationTick)
+	job.Annotations[annotationGeneration] = "0" // of a spec that nobody declares any more
+	if err := kube.Create(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		err := kube.Get(t.Context(), client.ObjectKeyFromObject(job), job)
+		if apierrors.IsNotFound(err) || !job.DeletionTimestamp.IsZero() {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the Job is left (%v)", err)
+		}
 	}
 }

@@ -98,10 +98,13 @@ func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv
 		return nil
 	}
 	s.pruning.Blocker = assessment.Blocker(s.status().Conditions, s.inbox.Generation)
+	if s.pruning.TooShortForOthers, err = tooShortForOthers(ctx, r.Client, s.inbox); err != nil {
+		return err
+	}
 	if jobs, err = r.stopOutdatedRuns(ctx, s, jobs); err != nil {
 		return err
 	}
-	if whyNotPrune(s.inbox) != "" {
+	if whyNotPrune(s.inbox) != "" || s.pruning.TooShortForOthers != "" {
 		return nil
 	}
 	if s.pruning.NextRun = ticks.Next(s.now); !s.pruning.NextRun.IsZero() {
@@ -115,12 +118,21 @@ func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv
 	return r.createPruningJob(ctx, s, tick)
 }
 
+// tooShortForOthers says whether another resource needs the proofs of this table for longer.
+func tooShortForOthers(ctx context.Context, kube client.Reader, inbox *v1alpha1.MessagingInbox, where ...client.ListOption) (string, error) {
+	var all v1alpha1.MessagingInboxList
+	if err := kube.List(ctx, &all, where...); err != nil {
+		return "", fmt.Errorf("listing the resources of the same table: %w", err)
+	}
+	return assessment.TooShortForOthers(inbox, all.Items), nil
+}
+
 // stopOutdatedRuns removes the Jobs at work that were made from another spec, or that are
 // now suspended or unsafe: a pod that waited for its node would prune by arguments that
 // nobody declares any more. What is left of their work is taken up by the next Job.
 func (r *Reconciler) stopOutdatedRuns(ctx context.Context, s *scope, jobs []batchv1.Job) ([]batchv1.Job, error) {
 	var failures []error
-	forbidden := s.inbox.Spec.Suspend || s.inbox.Spec.Pruning.Suspend ||
+	forbidden := s.inbox.Spec.Suspend || s.inbox.Spec.Pruning.Suspend || s.pruning.TooShortForOthers != "" ||
 		!meta.IsStatusConditionTrue(s.status().Conditions, v1alpha1.ConditionRetentionSafe)
 	generation := strconv.FormatInt(s.inbox.Generation, 10)
 	kept := slices.DeleteFunc(slices.Clone(jobs), func(job batchv1.Job) bool {

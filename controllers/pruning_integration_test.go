@@ -224,6 +224,32 @@ func TestARunIsEndedOnceItIsSuspendedOrUnsafe(t *testing.T) {
 	}
 }
 
+func TestAnotherResourceOfTheSameTableKeepsItsProofs(t *testing.T) {
+	short := newStepped(t, "pruning: {schedule: '* * * * *'}")
+	other := short.inbox.DeepCopy()
+	other.ObjectMeta = metav1.ObjectMeta{Namespace: short.inbox.Namespace, Name: "reports"}
+	other.Spec.Retention.Period.Duration.Duration = 500 * time.Hour
+	other.Spec.Transports[0].Redelivery = &v1alpha1.TransportRedelivery{Window: &v1alpha1.Duration{Duration: metav1.Duration{Duration: 300 * time.Hour}}}
+	apply(t, other)
+	short.now = short.inbox.CreationTimestamp.Time // no tick is due yet
+	short.step(t)
+	long := &stepped{Reconciler: short.Reconciler, inbox: other}
+	long.step(t)
+
+	short.now = short.now.Add(2 * time.Minute)
+	if short.step(t); len(short.jobs(t)) != 0 {
+		t.Error("a Job was created that deletes the other's proofs")
+	}
+	mustSay(t, short.inbox, v1alpha1.ConditionPruningHealthy, "/reports", "330h", "168h")
+	if long.step(t); len(long.jobs(t)) != 1 {
+		t.Errorf("%d Jobs of the resource with the longer retention, want 1:\n%s", len(long.jobs(t)), describe(long.inbox))
+	}
+	change(t, short.inbox, func(spec *v1alpha1.MessagingInboxSpec) { spec.Retention.Period.Duration.Duration = 330 * time.Hour })
+	if short.step(t); len(short.jobs(t)) != 1 {
+		t.Errorf("%d Jobs once both are covered, want 1", len(short.jobs(t)))
+	}
+}
+
 func TestThreeEndedJobsAreKept(t *testing.T) {
 	s := newStepped(t, "pruning: {schedule: '* * * * *'}")
 	for range 5 {

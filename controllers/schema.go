@@ -28,6 +28,7 @@ func (r *Reconciler) reconcileSchema(ctx context.Context, s *scope) {
 	if s.pool != nil {
 		s.database.Schema = r.observeAndApply(ctx, s)
 		s.status().Schema = assessment.SchemaStatus(s.database.Schema, s.status().Schema)
+		s.status().Schema.TableID = assessment.TableID(s.pool.Config().ConnConfig.Database, assessment.Contract(&s.inbox.Spec), s.database.Schema.Observed)
 	}
 	s.set(assessment.SchemaReady(&s.inbox.Spec, s.database))
 }

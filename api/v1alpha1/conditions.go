@@ -103,12 +103,13 @@ const (
 	ReasonDrillNotTried  = "DrillNotTried"
 
 	// PruningHealthy.
-	ReasonRunSucceeded    = "RunSucceeded"
-	ReasonAwaitingRun     = "AwaitingFirstRun"
-	ReasonWorkLeft        = "WorkLeft"
-	ReasonRunFailed       = "RunFailed"
-	ReasonRunRefused      = "RunRefused"
-	ReasonNotSafe         = "NotSafe"
-	ReasonInvalidSchedule = "InvalidSchedule"
-	ReasonJobRejected     = "JobRejected"
+	ReasonRunSucceeded      = "RunSucceeded"
+	ReasonAwaitingRun       = "AwaitingFirstRun"
+	ReasonWorkLeft          = "WorkLeft"
+	ReasonRunFailed         = "RunFailed"
+	ReasonRunRefused        = "RunRefused"
+	ReasonNotSafe           = "NotSafe"
+	ReasonInvalidSchedule   = "InvalidSchedule"
+	ReasonJobRejected       = "JobRejected"
+	ReasonTooShortForOthers = "TooShortForOthers"
 )

@@ -107,6 +107,10 @@ type MessageCounts struct {
 
 // SchemaStatus is the observed table and the plan to bring it to the contract.
 type SchemaStatus struct {
+	// tableID tells one table from another: equal for two resources that name one table,
+	// also through different hosts and roles.
+	// +optional
+	TableID string `json:"tableID,omitempty"`
 	// columns of the table, in its order.
 	// +optional
 	// +listType=atomic

@@ -41,7 +41,7 @@ func main() {
 }
 
 func run(ctx context.Context, keep bool) (err error) {
-	env, err := environment.Up(ctx, os.Stderr)
+	env, err := environment.Up(ctx, "demo", os.Stderr)
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,8 @@ type PruningFacts struct {
 	ScheduleError *schedule.Error
 	// Blocker is the condition that forbids pruning.
 	Blocker *metav1.Condition
+	// TooShortForOthers says for whom this retention is too short; empty for nobody.
+	TooShortForOthers string
 	// JobRejected is why the API server did not take the newest Job.
 	JobRejected string
 	// LastRun is the newest run that ended.
@@ -63,6 +65,8 @@ func PruningHealthy(spec *v1alpha1.MessagingInboxSpec, facts PruningFacts) metav
 		return isUnknown(conditionType, v1alpha1.ReasonSuspended, "spec.pruning.suspend is true: nothing is pruned.")
 	case facts.Blocker != nil:
 		return blocked(facts.Blocker)
+	case facts.TooShortForOthers != "":
+		return isFalse(conditionType, v1alpha1.ReasonTooShortForOthers, "No pruning Job is created: %s", facts.TooShortForOthers)
 	case facts.JobRejected != "":
 		return isFalse(conditionType, v1alpha1.ReasonJobRejected, "The pruning Job was not accepted: %s", facts.JobRejected)
 	case facts.LastRun == nil:

@@ -34,6 +34,9 @@ checks the retention against it, keeps the table in shape and prunes what expire
 		newResumeCommand(),
 		newKubectlCommand(),
 		newVersionCommand(),
+		newImportCommand(),
+		newLintCommand(),
+		newDiffCommand(),
 	)
 	return root
 }

@@ -143,6 +143,13 @@ func (r *run) seen(ctx context.Context, ids ...string) (count int64, err error) 
 	return count, err
 }
 
+// isOver says whether the drill was asked to stop, or its time is up. A connection can
+// find that out a moment before the context's own timer does.
+func isOver(ctx context.Context) bool {
+	deadline, limited := ctx.Deadline()
+	return ctx.Err() != nil || limited && !time.Now().Before(deadline)
+}
+
 // explain makes an obstacle of an error: on which connection it was met, and for a lock
 // who holds it. What is explained already stays as it is.
 func (r *run) explain(ctx context.Context, connection string, err error) error {
@@ -153,7 +160,7 @@ func (r *run) explain(ctx context.Context, connection string, err error) error {
 	}
 	reason, message := reasonOf(err), describe(err)
 	switch {
-	case ctx.Err() != nil:
+	case isOver(ctx):
 		reason, message = ReasonInterrupted, "it was asked to stop, or its time was up"
 	case isKnown:
 	case errors.Is(err, context.DeadlineExceeded):

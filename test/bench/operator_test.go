@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 func run(m *testing.M) (code int) {
 	ctx := context.Background()
 	var err error
-	if env, err = environment.Up(ctx, os.Stderr); err != nil {
+	if env, err = environment.Up(ctx, "bench", os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -26,6 +26,8 @@ type Delivery struct {
 	Message
 	// Tag names the delivery to its broker.
 	Tag string
+	// Redelivered says that the broker knows to have handed it out before. Only RabbitMQ does.
+	Redelivered bool
 }
 
 // Broker is a transport that delivers at least once. Its methods are not safe for
@@ -39,6 +41,9 @@ type Broker interface {
 	Acknowledge(ctx context.Context, delivery Delivery) error
 	// Reject tells the broker to drop a message that its worker has sent again.
 	Reject(ctx context.Context, delivery Delivery) error
+	// Waiting is the number of messages that are not yet acknowledged: ready, delayed, and
+	// as far as the broker tells, in flight.
+	Waiting(ctx context.Context) (int64, error)
 	// Close ends the connection to the broker.
 	Close(ctx context.Context) error
 }

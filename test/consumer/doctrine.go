@@ -118,7 +118,7 @@ func (d *Doctrine) Reject(ctx context.Context, delivery Delivery) error {
 	return d.Acknowledge(ctx, delivery)
 }
 
-// Waiting is the number of messages that are not yet acknowledged: ready, delayed or in flight.
+// Waiting is the number of rows: ready, delayed or in flight.
 func (d *Doctrine) Waiting(ctx context.Context) (int64, error) {
 	var count int64
 	err := d.connection.QueryRow(ctx, `SELECT count(*) FROM messenger_messages WHERE queue_name = $1`, d.queue).Scan(&count)

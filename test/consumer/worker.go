@@ -24,8 +24,22 @@ const (
 	Skipped Outcome = "skipped"
 	// Retried: the handler failed, and the message was sent again.
 	Retried Outcome = "retried"
-	// Discarded: the handler failed once too often.
+	// Discarded: the handler failed once too often, and there is no failure transport.
 	Discarded Outcome = "discarded"
+	// SentToFailure: the handler failed once too often, and the failure transport has the message.
+	SentToFailure Outcome = "sent to failure transport"
+)
+
+// Step is a moment in the handling of one delivery, between two of which a crash can fall.
+type Step string
+
+// The steps, in their order.
+const (
+	StepReceived     Step = "received"     // the broker handed the message out
+	StepRecorded     Step = "recorded"     // its proof is written, or was found, in an open transaction
+	StepWorked       Step = "worked"       // the handler is done, its transaction still open
+	StepCommitted    Step = "committed"    // work and proof are committed
+	StepAcknowledged Step = "acknowledged" // the broker was told; only after a commit
 )
 
 // Worker handles the messages of one transport, one after the other.
@@ -45,9 +59,11 @@ type Worker struct {
 	MaxRetries int
 	// RetryDelay is the delay of the first retry; each further one doubles it.
 	RetryDelay time.Duration
-	// Committed, when not nil, is called between the commit and the acknowledgement of a
-	// handled message: the moment at which a crash loses the acknowledgement.
-	Committed func(message Message)
+	// Failure, when not nil, is the failure transport: it receives a message whose retries are used up.
+	Failure Broker
+	// Trace, when not nil, is called at each step. A crash between StepCommitted and
+	// StepAcknowledged loses the acknowledgement.
+	Trace func(step Step, delivery Delivery)
 	// Failed, when not nil, is told why a handler failed.
 	Failed func(message Message, err error)
 }
@@ -62,7 +78,13 @@ func (w *Worker) HandleNext(ctx context.Context) (Outcome, error) {
 	if !ready {
 		return Idle, nil
 	}
-	first, err := w.process(ctx, delivery.Message)
+	w.trace(StepReceived, delivery)
+	if delivery.Redelivered {
+		// As Symfony does with what RabbitMQ redelivers: a message that crashes its worker
+		// must not do so for ever, so a redelivery uses up a retry.
+		return w.retry(ctx, delivery)
+	}
+	first, err := w.process(ctx, delivery)
 	var failed *handlerError
 	switch {
 	case errors.As(err, &failed):
@@ -75,33 +97,46 @@ func (w *Worker) HandleNext(ctx context.Context) (Outcome, error) {
 	case !first:
 		return Skipped, w.Broker.Acknowledge(ctx, delivery)
 	}
-	if w.Committed != nil {
-		w.Committed(delivery.Message)
+	w.trace(StepCommitted, delivery)
+	if err := w.Broker.Acknowledge(ctx, delivery); err != nil {
+		return Idle, err
 	}
-	return Handled, w.Broker.Acknowledge(ctx, delivery)
+	w.trace(StepAcknowledged, delivery)
+	return Handled, nil
 }
 
 // process says whether this was the first time that the message was handled.
-func (w *Worker) process(ctx context.Context, message Message) (bool, error) {
+func (w *Worker) process(ctx context.Context, delivery Delivery) (bool, error) {
 	first := false
 	err := pgx.BeginFunc(ctx, w.Database, func(tx pgx.Tx) error {
 		var err error
-		if first, err = record(ctx, tx, w.Inbox, w.Transport, message.ID); err != nil || !first {
+		if first, err = record(ctx, tx, w.Inbox, w.Transport, delivery.ID); err != nil {
 			return err
 		}
-		if err = w.Handle(ctx, tx, message); err != nil {
-			return &handlerError{messageID: message.ID, cause: err}
+		w.trace(StepRecorded, delivery)
+		if !first {
+			return nil
 		}
+		if err = w.Handle(ctx, tx, delivery.Message); err != nil {
+			return &handlerError{messageID: delivery.ID, cause: err}
+		}
+		w.trace(StepWorked, delivery)
 		return nil
 	})
 	return first, err
+}
+
+func (w *Worker) trace(step Step, delivery Delivery) {
+	if w.Trace != nil {
+		w.Trace(step, delivery)
+	}
 }
 
 // retry sends the message again before it drops the original, as Symfony does: a crash
 // between the two leaves two messages with one id, never none.
 func (w *Worker) retry(ctx context.Context, delivery Delivery) (Outcome, error) {
 	if delivery.Retries >= w.MaxRetries {
-		return Discarded, w.Broker.Reject(ctx, delivery)
+		return w.giveUp(ctx, delivery)
 	}
 	again := delivery.Message
 	again.Retries++
@@ -109,6 +144,19 @@ func (w *Worker) retry(ctx context.Context, delivery Delivery) (Outcome, error) 
 		return Idle, err
 	}
 	return Retried, w.Broker.Reject(ctx, delivery)
+}
+
+// giveUp sends the message to the failure transport, with its retries counted anew.
+func (w *Worker) giveUp(ctx context.Context, delivery Delivery) (Outcome, error) {
+	if w.Failure == nil {
+		return Discarded, w.Broker.Reject(ctx, delivery)
+	}
+	fresh := delivery.Message
+	fresh.Retries = 0
+	if err := w.Failure.Publish(ctx, fresh, 0); err != nil {
+		return Idle, err
+	}
+	return SentToFailure, w.Broker.Reject(ctx, delivery)
 }
 
 // handlerError is a failure of the handler, which the transaction was rolled back for.

@@ -44,7 +44,7 @@ func run(m *testing.M) (code int) {
 	ctrl.SetLogger(logr.Discard())
 	ctx := context.Background()
 	var err error
-	if env, err = environment.Up(ctx, os.Stderr); err != nil {
+	if env, err = environment.Up(ctx, "e2e", os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

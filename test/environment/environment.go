@@ -44,18 +44,24 @@ type Environment struct {
 	kubectl     string
 	contextName string
 	address     string
+	directory   string // state of the local cluster
 	log         io.Writer
 	ownsCluster bool
 }
 
 // Up brings everything up and says on log what it is at. What was started is ended by
-// Down, also after an error.
-func Up(ctx context.Context, log io.Writer) (_ *Environment, err error) {
+// Down, also after an error. The name, such as demo, keeps environments apart that are up
+// at the same time; one of that name that a crash left is ended first.
+func Up(ctx context.Context, name string, log io.Writer) (_ *Environment, err error) {
 	root, err := repository()
 	if err != nil {
 		return nil, err
 	}
-	e := &Environment{root: root, log: log}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cache directory: %w", err)
+	}
+	e := &Environment{root: root, log: log, directory: filepath.Join(cache, "messaginginbox-operator", "cluster-"+name)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Down(context.WithoutCancel(ctx)))
@@ -135,6 +141,9 @@ func (e *Environment) findOrStartCluster(ctx context.Context) error {
 		return e.findAddress(ctx)
 	}
 	e.ownsCluster = true
+	if _, err = e.cluster(ctx, "down"); err != nil {
+		return err
+	}
 	output, err := e.cluster(ctx, "up")
 	if err != nil {
 		return err

@@ -95,7 +95,7 @@ func (e *Environment) PutSecret(ctx context.Context, namespace, name, key, value
 
 // cluster runs a command of hack/cluster, whose progress goes to the log.
 func (e *Environment) cluster(ctx context.Context, arguments ...string) (string, error) {
-	command := exec.CommandContext(ctx, "go", append([]string{"run", "."}, arguments...)...) // #nosec G204 -- our own commands
+	command := exec.CommandContext(ctx, "go", append([]string{"run", ".", "--dir", e.directory}, arguments...)...) // #nosec G204 -- our own commands
 	command.Dir = filepath.Join(e.root, "hack", "cluster")
 	return capture(command, e.log)
 }

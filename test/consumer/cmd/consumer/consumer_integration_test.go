@@ -113,3 +113,19 @@ func TestConsumerDoesNotMakeTheInbox(t *testing.T) {
 		t.Errorf("exit code %d, %s", code, complaint)
 	}
 }
+
+func TestProofIsDatedInUTCWhateverTheTimeZones(t *testing.T) {
+	t.Setenv("TZ", "Asia/Tokyo")
+	for _, column := range []string{"timestamp(0) without time zone", "timestamp with time zone"} {
+		t.Run(column, func(t *testing.T) {
+			a := newApplication(t)
+			a.sql(strings.Replace(inboxTable, "timestamp(0)", column, 1))
+			a.sql(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = ''America/New_York''', current_database()); END $$`)
+			a.expect([]string{"publish", "--count", "1"}, 0, nil)
+			a.expect([]string{"consume"}, 0, map[string]any{"handled": 1.0})
+			// Without time zone the column holds UTC, which is what this session takes it for.
+			a.sql(`SET timezone = 'UTC'; DO $$ BEGIN
+				ASSERT (SELECT processed_at BETWEEN now() - interval '5 minutes' AND now() + interval '1 second' FROM messenger_inbox); END $$`)
+		})
+	}
+}

@@ -58,7 +58,7 @@ func parseOptions(command string, arguments []string) (options, error) {
 
 // open connects and makes the tables of the transport and of the application.
 func open(ctx context.Context, o options) (*consumer.Doctrine, *pgx.Conn, error) {
-	connection, err := o.target.Connect(ctx, database.Limits{ApplicationName: "consumer"})
+	connection, err := o.target.Connect(ctx, database.Limits{ApplicationName: "consumer", LockTimeout: time.Minute, StatementTimeout: time.Minute})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -46,8 +46,11 @@ func work(ctx context.Context, o options) (result any, err error) {
 	worker := &consumer.Worker{
 		Transport: o.transport, Broker: broker, Database: connection, Inbox: o.inbox,
 		Handle: consumer.Ship, MaxRetries: 3, RetryDelay: time.Second,
-		Committed: func(message consumer.Message) {
-			_ = events.Encode(event{Outcome: consumer.Handled, MessageID: message.ID}) // a broken pipe ends us anyway
+		Trace: func(step consumer.Step, delivery consumer.Delivery) {
+			if step != consumer.StepCommitted {
+				return
+			}
+			_ = events.Encode(event{Outcome: consumer.Handled, MessageID: delivery.ID}) // a broken pipe ends us anyway
 			if o.loseAcks > 0 {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 				select {} // until the signal arrives

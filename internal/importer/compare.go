@@ -1,0 +1,207 @@
+package importer
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/messaginginbox/operator/internal/messenger"
+	"github.com/messaginginbox/operator/internal/redelivery"
+)
+
+// Side is what one of the two says, and where. A value that stands nowhere is a
+// default: its position is that of the transport, or unknown.
+type Side struct {
+	Value string
+	At    messenger.Position
+	// Default says that the value is written nowhere.
+	Default bool
+}
+
+func (s Side) String() string {
+	if s.At.Line == 0 {
+		return s.Value
+	}
+	if s.Default {
+		return fmt.Sprintf("%s by default (%s)", s.Value, s.At)
+	}
+	return fmt.Sprintf("%s (%s)", s.Value, s.At)
+}
+
+// Difference is one fact on which the configuration and the manifest disagree.
+type Difference struct {
+	Transport string
+	// Field below the transport; "" when one of the two does not have the transport at all.
+	Field         string
+	Configuration Side
+	Manifest      Side
+}
+
+const absent = "not declared"
+
+// defaults are the values of fields that are written nowhere: Symfony's on the side of
+// the configuration, the operator's on that of the manifest, which are the same but for inbox.
+var defaults = map[string]string{
+	"outbox":                       "",
+	"failureTransport":             "",
+	retryStrategy + "service":      "",
+	retryStrategy + "maxRetries":   fmt.Sprint(redelivery.DefaultMaxRetries),
+	retryStrategy + "delay":        redelivery.DefaultDelay.String(),
+	retryStrategy + "multiplier":   decimal(float64(redelivery.DefaultMultiplier) / float64(redelivery.One)),
+	retryStrategy + "maxDelay":     redelivery.DefaultMaxDelay.String(),
+	retryStrategy + "jitter":       decimal(float64(redelivery.DefaultJitter) / float64(redelivery.One)),
+	"redelivery.redeliverTimeout":  redelivery.DefaultRedeliverTimeout.String(),
+	checkDelayedInterval:           redelivery.DefaultCheckDelayedInterval.String(),
+	"redelivery.claimInterval":     redelivery.DefaultClaimInterval.String(),
+	"redelivery.heartbeat":         redelivery.DefaultHeartbeat.String(),
+	"redelivery.ttr":               redelivery.DefaultTTR.String(),
+	"redelivery.visibilityTimeout": "", // the queue's own: nothing to compare with
+}
+
+var retryFields = []string{
+	retryStrategy + "service", retryStrategy + "maxRetries", retryStrategy + "delay",
+	retryStrategy + "multiplier", retryStrategy + "maxDelay", retryStrategy + "jitter",
+}
+
+// Compare says where the manifest no longer agrees with the configuration. What the
+// configuration does not say is no disagreement.
+func Compare(declarations []Declaration, file string, manifest *Manifest) []Difference {
+	list := getPath(manifest.object, "spec.transports")
+	comparing := &comparing{file: file}
+	nodes := map[string]*yaml.Node{}
+	if list != nil {
+		for _, node := range list.Content {
+			nodes[nameOf(node)] = node
+		}
+	}
+	for i := range declarations {
+		declaration := &declarations[i]
+		node, found := nodes[declaration.Name]
+		delete(nodes, declaration.Name)
+		if !found {
+			comparing.differences = append(comparing.differences, Difference{
+				Transport:     declaration.Name,
+				Configuration: Side{Value: "declared", At: declaration.At},
+				Manifest:      Side{Value: absent, At: comparing.at(list)},
+			})
+			continue
+		}
+		comparing.transport(declaration, node)
+	}
+	if list == nil {
+		return comparing.differences
+	}
+	for _, node := range list.Content {
+		if name := nameOf(node); nodes[name] == node {
+			comparing.differences = append(comparing.differences, Difference{
+				Transport: name, Configuration: Side{Value: absent}, Manifest: Side{Value: "declared", At: comparing.at(node)},
+			})
+		}
+	}
+	return comparing.differences
+}
+
+type comparing struct {
+	file        string
+	differences []Difference
+}
+
+func (c *comparing) at(node *yaml.Node) messenger.Position {
+	if node == nil {
+		return messenger.Position{File: c.file}
+	}
+	return messenger.Position{File: c.file, Line: node.Line, Column: node.Column}
+}
+
+func (c *comparing) transport(declaration *Declaration, node *yaml.Node) {
+	kind, _ := declaration.Field("type")
+	typeKnown := !declaration.HasNote("type")
+	if typeKnown {
+		c.field(declaration, node, "type")
+	}
+	for _, path := range []string{"inbox", "outbox", "failureTransport"} {
+		c.field(declaration, node, path)
+	}
+	if written := getPath(node, "type"); written == nil || written.Value != kind.Value {
+		return // the fields of one type mean nothing to another
+	}
+	if !typeKnown || declaration.HasNote("redelivery") || getPath(node, "redelivery.window") != nil && kind.Value == string(redelivery.Custom) {
+		return
+	}
+	paths := slices.Clone(retryFields)
+	if service, opaque := declaration.Field(retryStrategy + "service"); opaque && service.Value != "" {
+		paths = paths[:1]
+	}
+	for _, option := range optionFields[redelivery.Type(kind.Value)] {
+		paths = append(paths, option.path)
+	}
+	if kind.Value == string(redelivery.Sync) || kind.Value == string(redelivery.InMemory) {
+		return
+	}
+	for _, path := range paths {
+		// Under a declared window nothing else counts, so only what is written can be wrong.
+		if getPath(node, "redelivery.window") == nil || getPath(node, path) != nil {
+			c.field(declaration, node, path)
+		}
+	}
+}
+
+func (c *comparing) field(declaration *Declaration, node *yaml.Node, path string) {
+	if declaration.HasNote(path) {
+		return
+	}
+	byDefault := defaults[path]
+	configuration := Side{Value: byDefault, At: declaration.At, Default: true}
+	if field, declared := declaration.Field(path); declared {
+		configuration = Side{Value: field.Value, At: field.At}
+	}
+	manifest := Side{Value: byDefault, At: c.at(node), Default: true}
+	if path == "inbox" {
+		manifest.Value = "true" // the CRD's default
+	}
+	if written := getPath(node, path); written != nil {
+		manifest = Side{Value: written.Value, At: c.at(written)}
+	}
+	if path == "redelivery.visibilityTimeout" && configuration.Default {
+		return
+	}
+	if !sameValue(configuration.Value, manifest.Value) {
+		for _, side := range []*Side{&configuration, &manifest} {
+			if side.Value == "" {
+				side.Value = "none"
+			}
+		}
+		c.differences = append(c.differences, Difference{Transport: declaration.Name, Field: path, Configuration: configuration, Manifest: manifest})
+	}
+}
+
+// sameValue compares durations, numbers and texts by what they mean: 60s is 1m.
+func sameValue(a, b string) bool {
+	if a == b {
+		return true
+	}
+	if first, err := time.ParseDuration(a); err == nil {
+		second, err := time.ParseDuration(b)
+		return err == nil && first == second
+	}
+	first, err := quantity(a)
+	if err != nil {
+		return false
+	}
+	second, err := quantity(b)
+	return err == nil && first == second
+}
+
+// quantity is a decimal number, or a Kubernetes quantity in thousandths such as 1500m.
+func quantity(text string) (float64, error) {
+	thousandths, isMilli := strings.CutSuffix(text, "m")
+	number, err := strconv.ParseFloat(thousandths, 64)
+	if isMilli {
+		number /= 1000
+	}
+	return number, err
+}
