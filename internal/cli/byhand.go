@@ -19,6 +19,9 @@ import (
 // pollInterval is how often a Job that is waited for is looked at.
 const pollInterval = time.Second
 
+// lookTimeout bounds one look.
+const lookTimeout = 30 * time.Second
+
 // byHand is what a command is told that creates a Job now and waits for it.
 type byHand struct {
 	*cluster
@@ -79,37 +82,43 @@ func (b *byHand) announce(command *cobra.Command, job *batchv1.Job) error {
 	return nil
 }
 
-// await looks at the Job until it has a result.
+// await looks at the Job until it has a result. The wait's end cuts no request short: what
+// the request would then say of it depends on where it was.
 func await[Result any](ctx context.Context, b *byHand, kube client.Reader, job *batchv1.Job, result func(context.Context, client.Reader, *batchv1.Job) (*Result, error)) (*Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, b.timeout)
-	defer cancel()
+	timeUp := time.NewTimer(b.timeout)
+	defer timeUp.Stop()
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
-		err := kube.Get(ctx, client.ObjectKeyFromObject(job), job)
-		switch {
-		case ctx.Err() != nil:
-			return nil, b.ranOut(kube, job)
-		case apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("the Job %s was removed before its end: the operator does so when the spec changes, and when the resource is suspended or no longer safe", job.Name)
-		case err != nil:
-			return nil, fmt.Errorf("waiting for Job %s: %w", job.Name, err)
-		}
-		found, err := result(ctx, kube, job)
+		found, err := look(ctx, kube, job, result)
 		if err != nil || found != nil {
 			return found, err
 		}
 		select {
-		case <-ctx.Done():
-			return nil, b.ranOut(kube, job)
+		case <-timeUp.C:
+			return nil, b.ranOut(ctx, kube, job)
 		case <-ticker.C:
 		}
 	}
 }
 
+// look reads the Job and its result, which is nil while it is at work.
+func look[Result any](ctx context.Context, kube client.Reader, job *batchv1.Job, result func(context.Context, client.Reader, *batchv1.Job) (*Result, error)) (*Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	err := kube.Get(ctx, client.ObjectKeyFromObject(job), job)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("the Job %s was removed before its end: the operator does so when the spec changes, and when the resource is suspended or no longer safe", job.Name)
+	case err != nil:
+		return nil, fmt.Errorf("waiting for Job %s: %w", job.Name, err)
+	}
+	return result(ctx, kube, job)
+}
+
 // ranOut is the end of the wait, with what the pod waits for when that is known.
-func (b *byHand) ranOut(kube client.Reader, job *batchv1.Job) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+func (b *byHand) ranOut(ctx context.Context, kube client.Reader, job *batchv1.Job) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	reason, err := controllers.WhyNotStarted(ctx, kube, job)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -215,6 +216,31 @@ func TestDrillNow(t *testing.T) {
 
 	assessed(t, resource(t, namespace, "away", ""), metav1.Condition{Type: v1alpha1.ConditionDatabaseReachable, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable, Message: "The host does not answer."})
 	runPlugin(t, "drill", "away", "--image", "inbox:test", "-n", namespace).must(t, exitNotTried, "refused: DatabaseReachable is False (Unreachable). The host does not answer.")
+}
+
+// The rights that docs/kubectl-plugin.md names are all that a member of a team needs.
+func TestAMemberOfATeamNeedsRightsInOneNamespaceOnly(t *testing.T) {
+	namespace := newNamespace(t)
+	assessed(t, resource(t, namespace, "orders", ""))
+	put(t, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "member", Namespace: namespace}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"messaginginboxes"}, Verbs: []string{"get", "list", "patch"}},
+		{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"get", "list", "create"}},
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
+	}})
+	put(t, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "member", Namespace: namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "member"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: namespace}},
+	})
+	member := func(arguments ...string) []string { return append(arguments, "-n", namespace, "--as", namespace) }
+	runPlugin(t, member("status")...).must(t, exitDone, "READY")
+	runPlugin(t, "status", "-A", "--as", namespace).must(t, exitFailure, "listing the resources of all namespaces", "forbidden")
+	runPlugin(t, member("prune", "orders", "--now")...).must(t, exitFailure, "name the image with --image", "forbidden")
+	finish(t, plugin(t, member("prune", "orders", "--now", "--image", "inbox:test")...), func(*os.Process) {
+		endJob(t, awaitJob(t, namespace), 0, `{"result":"Done","rowsDeleted":0}`)
+	}).must(t, exitDone, "Done, 0 rows deleted")
+	runPlugin(t, member("drill", "orders", "--wait=false", "-o", "name")...).must(t, exitDone, "job.batch/orders-drill-now-")
+	runPlugin(t, member("pause", "orders")...).must(t, exitDone, "orders paused")
 }
 
 func TestStatusOfOneAndOfAllNamespaces(t *testing.T) {
