@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/testscript"
 	batchv1 "k8s.io/api/batch/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -275,6 +276,18 @@ func TestStatusOfOneAndOfAllNamespaces(t *testing.T) {
 	runPlugin(t, "status", "orders", "-n", here, "-o", "yaml").must(t, exitDone, "\nkind: MessagingInbox\n", "\n  name: orders\n")
 	runPlugin(t, "status", "-n", newNamespace(t)).must(t, exitDone, "No MessagingInbox found in namespace ")
 	runPlugin(t, "status", "--context", "elsewhere").must(t, exitFailure, `context "elsewhere" does not exist`)
+}
+
+// TestScriptsOfACluster runs the scenarios of testdata/cluster, each with a resource orders
+// that is ready.
+func TestScriptsOfACluster(t *testing.T) {
+	namespace := newNamespace(t)
+	assessed(t, resource(t, namespace, "orders", ""))
+	testscript.Run(t, testscript.Params{Dir: "testdata/cluster", Setup: func(script *testscript.Env) error {
+		script.Setenv("KUBECONFIG", apiServer.kubeconfig)
+		script.Setenv("NAMESPACE", namespace)
+		return nil
+	}})
 }
 
 func TestWindowAndCompletionReadTheCluster(t *testing.T) {
