@@ -73,7 +73,7 @@ func TestPauseWarnsOfWhoeverAppliesTheField(t *testing.T) {
 func TestPruneIsRefusedByTheGatesOfTheSchedule(t *testing.T) {
 	namespace := newNamespace(t)
 	prune := func(name string) outcome {
-		return runPlugin(t, "prune", name, "--now", "--image", "inbox:test", "-n", namespace)
+		return runPlugin(t, "prune", name, "--now", "--wait=false", "--image", "inbox:test", "-n", namespace)
 	}
 	resource(t, namespace, "new", "")
 	prune("new").must(t, exitRefused, "refused: DatabaseReachable is Unknown (NotInspected). It was not assessed.")
@@ -81,7 +81,7 @@ func TestPruneIsRefusedByTheGatesOfTheSchedule(t *testing.T) {
 	short := resource(t, namespace, "short", "")
 	assessed(t, short, metav1.Condition{Type: v1alpha1.ConditionRetentionSafe, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonTooShort, Message: "Set spec.retention.period to 402h or more."})
 	prune("short").must(t, exitRefused, "refused: RetentionSafe is False (TooShort). Set spec.retention.period to 402h or more.")
-	runPlugin(t, "prune", "short", "--dry-run", "--image", "inbox:test", "-n", namespace).must(t, exitRefused, "TooShort")
+	runPlugin(t, "prune", "short", "--dry-run", "--wait=false", "--image", "inbox:test", "-n", namespace).must(t, exitRefused, "TooShort")
 
 	suspended := resource(t, namespace, "suspended", "pruning: {suspend: true}")
 	assessed(t, suspended)
