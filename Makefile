@@ -26,10 +26,11 @@ RACE = /(internal/(database|dbschema|drill|metrics|probe|pruner|tablestats)|cont
 
 # The generated files, and how to write them below another directory. The API comes
 # first and alone: the controllers may not compile without it.
-GENERATED     = api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml
+GENERATED     = api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml docs/reference
 generate_into = $(CONTROLLER_GEN) object crd paths=./api/... \
 		output:object:dir=$(1)/api/v1alpha1 output:crd:dir=$(1)/config/crd/bases && \
-	$(CONTROLLER_GEN) rbac:roleName=manager paths=./controllers/... output:rbac:dir=$(1)/config/rbac
+	$(CONTROLLER_GEN) rbac:roleName=manager paths=./controllers/... output:rbac:dir=$(1)/config/rbac && \
+	env -u WATCH_NAMESPACE go run ./hack/reference $(1)/docs/reference
 
 .PHONY: help
 help: ## Show this help.
@@ -103,7 +104,7 @@ dependencies: ## Install what the tests need (Debian and Ubuntu, as root or with
 	hack/install-dependencies
 
 .PHONY: generate
-generate: ## Write the deepcopy code, the CRD and the manager's role from their markers.
+generate: ## Write the deepcopy code, the CRD and the manager's role from their markers, and docs/reference from the commands.
 	$(call generate_into,.)
 
 .PHONY: check-generated

@@ -1,4 +1,5 @@
-// Command inbox is the messaging inbox operator and its command line.
+// Command inbox is the messaging inbox operator and its command line. Under the file name
+// kubectl-inbox it is a kubectl plugin.
 package main
 
 import (
@@ -9,7 +10,7 @@ import (
 )
 
 func main() {
-	err := cli.NewRootCommand().Execute()
+	err := cli.NewCommand(os.Args).Execute()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "inbox:", err)
 	}

@@ -28,7 +28,7 @@ const (
 // reconcileDrill takes up what the ended drills report, and creates the Job of a drill that
 // is due: at a tick of the schedule, or since the table or its connections changed.
 func (r *Reconciler) reconcileDrill(ctx context.Context, s *scope) error {
-	jobs, err := r.jobsOf(ctx, s.inbox, purposeDrill)
+	jobs, err := jobsOf(ctx, r.Client, s.inbox, purposeDrill)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (r *Reconciler) takeUpDrills(ctx context.Context, s *scope, jobs []batchv1.
 		if !finished(job) || (last != nil && last.Tick != nil && !tickOf(job).After(last.Tick.Time)) {
 			continue
 		}
-		pods, err := r.podsOf(ctx, job)
+		pods, err := podsOf(ctx, r.Live, job)
 		if err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (r *Reconciler) drillWhenDue(ctx context.Context, s *scope, jobs []batchv1.
 		return nil
 	}
 	s.drill.Blocker = assessment.DrillBlocker(s.status().Conditions, s.inbox.Generation)
-	if spec.Suspend || s.drill.Blocker != nil {
+	if whyNotDrill(s.inbox) != "" {
 		return nil
 	}
 	if s.drill.Subject, err = assessment.DrillSubject(spec, s.database.Schema.Observed); err != nil {
@@ -81,7 +81,7 @@ func (r *Reconciler) drillWhenDue(ctx context.Context, s *scope, jobs []batchv1.
 	}
 	s.drill.NextRun = ticks.Next(s.now)
 	s.status().Drill.NextRun = &metav1.Time{Time: s.drill.NextRun}
-	if slices.ContainsFunc(jobs, func(job batchv1.Job) bool { return !finished(&job) }) {
+	if slices.ContainsFunc(jobs, atWork) {
 		return nil
 	}
 	job, due := s.dueDrill(jobs, r.Image, ticks)
@@ -106,15 +106,20 @@ func (s *scope) dueDrill(jobs []batchv1.Job, image JobImage, ticks *schedule.Sch
 		}
 		return drillJob(s.inbox, image, tick, s.drill.Subject, fmt.Sprintf("%s-%d", s.drill.Subject[:8], ordinal)), true
 	}
-	since := s.inbox.CreationTimestamp.Time
-	if last.Tick != nil && last.Tick.After(since) {
-		since = last.Tick.Time
-	}
-	if len(jobs) > 0 && tickOf(&jobs[len(jobs)-1]).After(since) {
-		since = tickOf(&jobs[len(jobs)-1])
-	}
-	tick, due := ticks.Latest(since, s.now)
+	tick, due := ticks.Latest(lastDrill(s.inbox, jobs), s.now)
 	return drillJob(s.inbox, image, tick, s.drill.Subject, fmt.Sprintf("%d", tick.Unix()/60)), due
+}
+
+// lastDrill is the newest tick that was drilled for; for a new resource its creation.
+func lastDrill(inbox *v1alpha1.MessagingInbox, jobs []batchv1.Job) time.Time {
+	last := inbox.CreationTimestamp.Time
+	if status := inbox.Status.Drill; status != nil && status.Tick != nil && status.Tick.After(last) {
+		last = status.Tick.Time
+	}
+	if len(jobs) > 0 && tickOf(&jobs[len(jobs)-1]).After(last) {
+		last = tickOf(&jobs[len(jobs)-1])
+	}
+	return last
 }
 
 // drillJob drills the inbox's connection and those of the handlers.
@@ -172,10 +177,10 @@ func inMilliseconds(measured float64) *metav1.Duration {
 	return &metav1.Duration{Duration: time.Duration(measured * float64(time.Second)).Round(time.Millisecond)}
 }
 
-// podsOf are the pods of a Job, read from the API server.
-func (r *Reconciler) podsOf(ctx context.Context, job *batchv1.Job) ([]corev1.Pod, error) {
+// podsOf are the pods of a Job.
+func podsOf(ctx context.Context, kube client.Reader, job *batchv1.Job) ([]corev1.Pod, error) {
 	var pods corev1.PodList
-	err := r.Live.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
+	err := kube.List(ctx, &pods, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
 	if err != nil {
 		return nil, fmt.Errorf("listing the pods of Job %s: %w", job.Name, err)
 	}

@@ -20,7 +20,7 @@ import (
 
 func (s *stepped) drills(t *testing.T) []batchv1.Job {
 	t.Helper()
-	jobs, err := s.jobsOf(t.Context(), s.inbox, purposeDrill)
+	jobs, err := jobsOf(t.Context(), kube, s.inbox, purposeDrill)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,13 +48,13 @@ func (s *scope) pruningStatus() *v1alpha1.PruningStatus {
 
 // pruningJobs are the resource's pruning Jobs in the order of their ticks.
 func (r *Reconciler) pruningJobs(ctx context.Context, inbox *v1alpha1.MessagingInbox) ([]batchv1.Job, error) {
-	return r.jobsOf(ctx, inbox, purposePrune)
+	return jobsOf(ctx, r.Client, inbox, purposePrune)
 }
 
 // jobsOf are the resource's Jobs of one purpose in the order of their ticks.
-func (r *Reconciler) jobsOf(ctx context.Context, inbox *v1alpha1.MessagingInbox, purpose string) ([]batchv1.Job, error) {
+func jobsOf(ctx context.Context, kube client.Reader, inbox *v1alpha1.MessagingInbox, purpose string) ([]batchv1.Job, error) {
 	var list batchv1.JobList
-	err := r.Client.List(ctx, &list, client.InNamespace(inbox.Namespace), client.MatchingLabels(jobLabels(inbox, purpose)))
+	err := kube.List(ctx, &list, client.InNamespace(inbox.Namespace), client.MatchingLabels(jobLabels(inbox, purpose)))
 	if err != nil {
 		return nil, fmt.Errorf("listing the %s Jobs of %s: %w", purpose, client.ObjectKeyFromObject(inbox), err)
 	}
@@ -118,14 +118,13 @@ func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv
 		return nil
 	}
 	s.pruning.Blocker = assessment.Blocker(s.status().Conditions, s.inbox.Generation)
-	if err = r.askOthers(ctx, s); err != nil {
+	if s.pruning.TooShortForOthers, err = tooShortForOthers(ctx, r.Client, s.inbox); err != nil {
 		return err
 	}
 	if s.pruning.Overdue, err = r.overdueRun(ctx, s, jobs); err != nil {
 		return err
 	}
-	if spec.Suspend || spec.Pruning.Suspend || s.pruning.Blocker != nil || s.pruning.TooShortForOthers != "" ||
-		s.pruning.Elsewhere != "" || len(assessment.CoveredTransports(spec)) == 0 {
+	if whyNotPrune(s.inbox) != "" || s.pruning.TooShortForOthers != "" || s.pruning.Elsewhere != "" {
 		return nil
 	}
 	if s.pruning.NextRun = ticks.Next(s.now); !s.pruning.NextRun.IsZero() {
@@ -133,7 +132,7 @@ func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv
 	}
 
 	tick, due := ticks.Latest(s.lastTick(jobs), s.now)
-	if !due || slices.ContainsFunc(jobs, func(job batchv1.Job) bool { return !finished(&job) }) {
+	if !due || slices.ContainsFunc(jobs, atWork) {
 		return nil
 	}
 	if !s.observations.Complete() {
@@ -142,14 +141,13 @@ func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv
 	return r.createPruningJob(ctx, s, tick)
 }
 
-// askOthers finds out whether another resource needs the proofs of this table for longer.
-func (r *Reconciler) askOthers(ctx context.Context, s *scope) error {
+// tooShortForOthers says whether another resource needs the proofs of this table for longer.
+func tooShortForOthers(ctx context.Context, kube client.Reader, inbox *v1alpha1.MessagingInbox, where ...client.ListOption) (string, error) {
 	var all v1alpha1.MessagingInboxList
-	if err := r.Client.List(ctx, &all); err != nil {
-		return fmt.Errorf("listing the resources of the same table: %w", err)
+	if err := kube.List(ctx, &all, where...); err != nil {
+		return "", fmt.Errorf("listing the resources of the same table: %w", err)
 	}
-	s.pruning.TooShortForOthers = assessment.TooShortForOthers(s.inbox, all.Items)
-	return nil
+	return assessment.TooShortForOthers(inbox, all.Items), nil
 }
 
 // stopOutdatedRuns removes the Jobs at work that were made from another spec, or that are
@@ -157,7 +155,7 @@ func (r *Reconciler) askOthers(ctx context.Context, s *scope) error {
 // nobody declares any more. What is left of their work is taken up by the next Job.
 func (r *Reconciler) stopOutdatedRuns(ctx context.Context, s *scope, jobs []batchv1.Job) ([]batchv1.Job, error) {
 	var failures []error
-	forbidden := s.inbox.Spec.Suspend || s.inbox.Spec.Pruning.Suspend ||
+	forbidden := s.inbox.Spec.Suspend || s.inbox.Spec.Pruning.Suspend || s.pruning.TooShortForOthers != "" ||
 		!meta.IsStatusConditionTrue(s.status().Conditions, v1alpha1.ConditionRetentionSafe)
 	generation := strconv.FormatInt(s.inbox.Generation, 10)
 	kept := slices.DeleteFunc(slices.Clone(jobs), func(job batchv1.Job) bool {
@@ -200,7 +198,7 @@ func (r *Reconciler) overdueRun(ctx context.Context, s *scope, jobs []batchv1.Jo
 		if finished(job) || age < limit {
 			continue
 		}
-		pods, err := r.podsOf(ctx, job)
+		pods, err := podsOf(ctx, r.Live, job)
 		if err != nil {
 			return "", err
 		}
@@ -210,13 +208,25 @@ func (r *Reconciler) overdueRun(ctx context.Context, s *scope, jobs []batchv1.Jo
 }
 
 func (r *Reconciler) createPruningJob(ctx context.Context, s *scope, tick time.Time) error {
-	required, bounded := s.requirement.WithMargin(int64(s.inbox.Spec.Retention.MarginPercent))
-	if !bounded {
-		return fmt.Errorf("the required window of %s is unbounded, yet its retention was found safe", client.ObjectKeyFromObject(s.inbox))
+	required, err := requiredRetention(s.inbox)
+	if err != nil {
+		return err
 	}
-	var err error
 	s.pruning.JobRejected, err = r.createJob(ctx, pruningJob(s.inbox, r.Image, tick, required))
 	return err
+}
+
+// requiredRetention is what the Job's own retention is checked against once more, in the
+// database's sight. An operator that demands more than we do is believed.
+func requiredRetention(inbox *v1alpha1.MessagingInbox) (time.Duration, error) {
+	required, bounded := assessment.Requirement(&inbox.Spec).WithMargin(int64(inbox.Spec.Retention.MarginPercent))
+	if !bounded {
+		return 0, fmt.Errorf("the required window of %s is unbounded, yet its retention was found safe", client.ObjectKeyFromObject(inbox))
+	}
+	if status := inbox.Status.Retention; status != nil && status.RequiredWithMargin != nil {
+		required = max(required, status.RequiredWithMargin.Duration)
+	}
+	return required, nil
 }
 
 // createJob returns why the API server rejects the Job, when that is for a person to change,

@@ -52,7 +52,7 @@ func hasCondition(job *batchv1.Job, conditionType batchv1.JobConditionType) *bat
 // The number of deleted records is exact when that pod was the only one, came to its
 // end, and had nothing rolled back.
 func (r *Reconciler) reportOf(ctx context.Context, job *batchv1.Job) (run *v1alpha1.PruningRun, exact bool, err error) {
-	pods, err := r.podsOf(ctx, job)
+	pods, err := podsOf(ctx, r.Live, job)
 	if err != nil {
 		return nil, false, err
 	}

@@ -56,7 +56,7 @@ func (r *Reconciler) observeAndApply(ctx context.Context, s *scope) assessment.S
 // stopOutdatedMigrations removes the Jobs at work whose plan may no longer be applied: the
 // resource is suspended, its policy changed, or the table calls for another plan.
 func (r *Reconciler) stopOutdatedMigrations(ctx context.Context, s *scope, verdict dbschema.Verdict) error {
-	jobs, err := r.jobsOf(ctx, s.inbox, purposeMigrate)
+	jobs, err := jobsOf(ctx, r.Client, s.inbox, purposeMigrate)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, manager ctrl.Manager,
 	}
 	err = ctrl.NewControllerManagedBy(manager).
 		For(&v1alpha1.MessagingInbox{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Owns(&batchv1.Job{}, builder.WithPredicates(jobEnded())).
+		Owns(&batchv1.Job{}, builder.WithPredicates(jobsOfConcern())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.readersOfSecret)).
 		WatchesRawSource(news).
 		WithOptions(controller.Options{
@@ -123,11 +123,15 @@ func (r *Reconciler) readersOfSecret(ctx context.Context, secret client.Object) 
 	return requests
 }
 
-// jobEnded passes what changes the status: a Job that ended, and one that is gone. A
-// Job's way through its pods does not concern us.
-func jobEnded() predicate.Predicate {
+// jobsOfConcern passes what changes the status: a Job that ended, and one that is gone.
+// One that somebody else created is looked at, too: it may have to be stopped. A Job's way
+// through its pods does not concern us.
+func jobsOfConcern() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
+		CreateFunc: func(create event.CreateEvent) bool {
+			job, isJob := create.Object.(*batchv1.Job)
+			return isJob && !finished(job) && isByHand(job)
+		},
 		UpdateFunc: func(update event.UpdateEvent) bool {
 			before, wasJob := update.ObjectOld.(*batchv1.Job)
 			after, isJob := update.ObjectNew.(*batchv1.Job)

@@ -155,6 +155,27 @@ func summary(conditions []metav1.Condition) string {
 	return text
 }
 
+// Concerns are the conditions that a person has something to do about, what is wrong
+// before what is not known, each in the order in which a person reads them. They include
+// the warnings that leave Ready True. What only repeats its cause is left out.
+func Concerns(conditions []metav1.Condition) []metav1.Condition {
+	var wrong, unknown []metav1.Condition
+	for _, conditionType := range order {
+		found := meta.FindStatusCondition(conditions, conditionType)
+		switch {
+		case found == nil || sums[conditionType] || found.Reason == v1alpha1.ReasonNotSafe:
+		case found.Status == metav1.ConditionFalse:
+			wrong = append(wrong, *found)
+		case found.Status == metav1.ConditionUnknown && !harmless[found.Reason]:
+			unknown = append(unknown, *found)
+		}
+	}
+	return append(wrong, unknown...)
+}
+
+// sums are the conditions that only sum up others.
+var sums = map[string]bool{v1alpha1.ConditionReady: true, v1alpha1.ConditionStalled: true, v1alpha1.ConditionReconciling: true}
+
 // order is that in which a person reads the conditions: the sum, then the causes.
 var order = append([]string{
 	v1alpha1.ConditionReady,

@@ -110,3 +110,29 @@ func TestEveryGateForbidsPruningByItself(t *testing.T) {
 		}
 	}
 }
+
+func TestConcernsAreWhatAPersonHasToDo(t *testing.T) {
+	conditions := append(allGood(),
+		isUnknown(v1alpha1.ConditionTransportsObserved, v1alpha1.ReasonNotDeclared, "later."),
+		isUnknown(v1alpha1.ConditionContractProven, v1alpha1.ReasonNotDeclared, "no schedule."),
+		isUnknown(v1alpha1.ConditionTransactionShared, v1alpha1.ReasonUnreachable, "no answer."))
+	for _, changed := range []metav1.Condition{
+		isFalse(v1alpha1.ConditionReady, v1alpha1.ReasonTooShort, "too short."),
+		isFalse(v1alpha1.ConditionRetentionSafe, v1alpha1.ReasonTooShort, "too short."),
+		isFalse(v1alpha1.ConditionPruningHealthy, v1alpha1.ReasonNotSafe, "not safe."),
+		isFalse(v1alpha1.ConditionCoverageComplete, v1alpha1.ReasonNotAllCovered, "a gap."),
+	} {
+		meta.SetStatusCondition(&conditions, changed)
+	}
+	var concerns []string
+	for _, concern := range Concerns(conditions) {
+		concerns = append(concerns, concern.Type)
+	}
+	want := "RetentionSafe CoverageComplete TransactionShared"
+	if got := strings.Join(concerns, " "); got != want {
+		t.Errorf("the concerns are %s; want %s", got, want)
+	}
+	if concerns := Concerns(allGood()); len(concerns) != 0 {
+		t.Errorf("nothing is wrong, yet the concerns are %v", concerns)
+	}
+}

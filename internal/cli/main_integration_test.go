@@ -10,6 +10,9 @@ import (
 
 func init() {
 	aroundTests = func(m *testing.M) testRun {
-		return func() int { return postgres.Main(m, postgres.Options{}) }
+		return func() int {
+			defer stopAPIServer()
+			return postgres.Main(m, postgres.Options{})
+		}
 	}
 }

@@ -24,12 +24,13 @@ func TestMain(m *testing.M) {
 	if os.Getenv(runAsCommand) != "" {
 		os.Exit(inbox())
 	}
-	testscript.Main(aroundTests(m), map[string]func(){"inbox": func() { os.Exit(inbox()) }})
+	command := func() { os.Exit(inbox()) }
+	testscript.Main(aroundTests(m), map[string]func(){"inbox": command, pluginProgram: command, completionProgram: command})
 }
 
 // inbox is the command, as main.go runs it.
 func inbox() int {
-	err := NewRootCommand().Execute()
+	err := NewCommand(os.Args).Execute()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "inbox:", err)
 	}

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -14,33 +17,83 @@ import (
 	"github.com/messaginginbox/operator/internal/redelivery"
 )
 
+// windowCommand is what the command window is told.
+type windowCommand struct {
+	*cluster
+	files  []string
+	output string
+}
+
 func newWindowCommand() *cobra.Command {
-	var (
-		files  []string
-		output string
-	)
+	w := &windowCommand{cluster: newCluster()}
 	command := &cobra.Command{
-		Use:   "window -f FILE...",
+		Use:   "window (-f FILE... | [NAME])",
 		Short: "Print how long a message of each transport can come back, term by term",
 		Long: `Prints each transport's redelivery window with every term that entered it, its value
 and where it came from (default, declared, dsn or observed), and the retention that
-they require together. With -o json, one object is printed for each resource.`,
-		Example: "  inbox window -f inbox.yaml",
+they require together. With -f it reads manifests and needs no cluster; otherwise it reads
+the named resource, or all of the namespace, from the cluster that kubectl would use. With
+-o json, one object is printed for each resource.`,
+		Example: `  inbox window -f inbox.yaml
+  kubectl inbox window orders -n shop`,
+		ValidArgsFunction: w.completeName,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			inboxes, err := readManifests(append(files, arguments...))
+			inboxes, err := w.read(command, arguments)
 			if err != nil {
 				return err
 			}
 			for _, inbox := range inboxes {
-				if err := printWindow(command.OutOrStdout(), output, inbox); err != nil {
+				if err := printWindow(command.OutOrStdout(), w.output, inbox); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
 	}
-	addManifestFlags(command, &files, &output)
+	addManifestFlags(command, &w.files, &w.output)
+	w.addFlags(command)
+	w.addAllNamespacesFlag(command)
+	complete(command, "output", oneOf(outputTable, outputJSON))
 	return command
+}
+
+// read takes the resources from the files, and without one from the cluster.
+func (w *windowCommand) read(command *cobra.Command, arguments []string) ([]*v1alpha1.MessagingInbox, error) {
+	switch {
+	case len(w.files) > 0:
+		return readManifests(append(w.files, arguments...)) // -f a.yaml b.yaml, as a shell expands -f *.yaml
+	case len(arguments) > 1:
+		return nil, errors.New("name one MessagingInbox, or manifests with -f FILE")
+	case len(arguments) == 1 && w.allNamespaces:
+		return nil, errNamedAcrossNamespaces
+	case len(arguments) == 1 && isFile(arguments[0]):
+		return nil, fmt.Errorf("%[1]s is a file: to read it, say -f %[1]s", arguments[0])
+	}
+	connected, err := w.connect()
+	if err != nil {
+		return nil, err
+	}
+	if len(arguments) == 1 {
+		return connected.onlyInbox(command.Context(), arguments[0])
+	}
+	list, err := connected.inboxes(command.Context(), w.allNamespaces)
+	if err != nil {
+		return nil, err
+	}
+	if len(list.Items) == 0 {
+		return nil, errors.New(noneFound(connected, w.allNamespaces))
+	}
+	inboxes := make([]*v1alpha1.MessagingInbox, 0, len(list.Items))
+	for i := range list.Items {
+		inboxes = append(inboxes, &list.Items[i])
+	}
+	return inboxes, nil
+}
+
+// isFile says whether an argument looks like a manifest rather than a resource.
+func isFile(argument string) bool {
+	extension := filepath.Ext(argument)
+	return extension == ".yaml" || extension == ".yml" || extension == ".json" || strings.Contains(argument, "/") || argument == "-"
 }
 
 func printWindow(out io.Writer, format string, inbox *v1alpha1.MessagingInbox) error {

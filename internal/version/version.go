@@ -13,12 +13,27 @@ var (
 	revision = ""
 )
 
-// Version of the operator, such as v0.1.0; "dev" for a build without a release.
-func Version() string { return version }
+// Build says which build this is.
+type Build struct {
+	// Version is the release, such as v0.1.0; "dev" for a build without one.
+	Version string `json:"version"`
+	// Revision is the commit.
+	Revision string `json:"revision"`
+	// GoVersion is the toolchain, such as go1.26.0.
+	GoVersion string `json:"goVersion"`
+	// Platform is operating system and architecture, such as linux/amd64.
+	Platform string `json:"platform"`
+}
+
+// Of returns this build.
+func Of() Build {
+	return Build{Version: version, Revision: Revision(), GoVersion: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+}
 
 // String is the version with the revision, the Go version and the platform.
 func String() string {
-	return fmt.Sprintf("%s (revision %s, %s, %s/%s)", version, Revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	build := Of()
+	return fmt.Sprintf("%s (revision %s, %s, %s)", build.Version, build.Revision, build.GoVersion, build.Platform)
 }
 
 // Revision is the commit of the build: stamped, else as the Go toolchain recorded it.

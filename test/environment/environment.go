@@ -104,6 +104,9 @@ func (e *Environment) Down(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
+// KubectlPath is the program kubectl that goes with the cluster.
+func (e *Environment) KubectlPath() string { return e.kubectl }
+
 // Root is the folder of the checkout.
 func (e *Environment) Root() string { return e.root }
 
