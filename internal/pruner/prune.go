@@ -124,7 +124,7 @@ func (r *run) describe(ctx context.Context, t table, c cutoff, w walk) error {
 		r.report.note("no btree index on %s, so every page of the table was read", t.column)
 		return nil
 	}
-	if err := r.noteUncovered(ctx, t, c); err != nil {
+	if err = r.noteUncovered(ctx, t, c); err != nil {
 		return err
 	}
 	future, err := newestInFuture(ctx, r.session, t, c)
