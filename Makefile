@@ -16,13 +16,13 @@ VERSION_PACKAGE = github.com/messaginginbox/operator/internal/version
 LDFLAGS = -s -w -X $(VERSION_PACKAGE).version=$(VERSION) -X $(VERSION_PACKAGE).revision=$(REVISION)
 
 # Every module of our own code. hack/cluster/* and hack/tools only pin what is built elsewhere.
-MODULES = . hack/cluster test/faults
+MODULES = . hack/cluster hack/promtool test/faults
 in_each_module = @set -e; for module in $(MODULES); do (cd $$module && set -x && $(1)); done
 
 TAGS    = integration,e2e,bench
 
 # Packages whose tests run with the race detector, as an extended regular expression.
-RACE = /(internal/(database|dbschema|drill|pruner)|controllers)(/|$$)
+RACE = /(internal/(database|dbschema|drill|metrics|probe|pruner|tablestats)|controllers)(/|$$)
 
 # The generated files, and how to write them below another directory. The API comes
 # first and alone: the controllers may not compile without it.
@@ -44,8 +44,8 @@ demo: ## Show the operator at work on a real cluster and database, from nothing.
 	go run ./hack/demo
 
 .PHONY: test
-test: ## Run everything: check, fuzz, test-integration and test-e2e.
-	@for part in check fuzz test-integration test-e2e; do \
+test: ## Run everything: check, fuzz, test-integration, test-alerts and test-e2e.
+	@for part in check fuzz test-integration test-alerts test-e2e; do \
 		start=$$SECONDS; FUZZTIME=$${FUZZTIME:-10s} $(MAKE) --no-print-directory $$part || exit; \
 		echo "--- $$part: $$((SECONDS - start)) s"; \
 	done
@@ -75,6 +75,10 @@ test-integration: ## Run the tests against a real PostgreSQL and a real apiserve
 	go test -tags integration -timeout 15m $$(grep -vE '$(RACE)' <<<"$$packages") && \
 	cd test/faults && go test -tags integration -timeout 15m ./...
 
+.PHONY: test-alerts
+test-alerts: ## Test the alerts and the dashboard with Prometheus' own promtool and query engine.
+	cd hack/promtool && go test -count=1 -tags integration ./... # the cache does not see files outside the module
+
 .PHONY: test-e2e
 test-e2e: ## Run the end-to-end tests on a real node.
 	go test -tags e2e -count=1 -timeout 40m -v ./test/e2e
@@ -89,6 +93,7 @@ faults: ## Prove the contract under faults on RabbitMQ, Redis and the Doctrine t
 .PHONY: bench
 bench: ## Measure what docs/benchmarks.md reports (about half an hour).
 	go test -tags integration -run '^$$' -bench . -benchtime 4x -timeout 60m ./internal/pruner
+	go test -tags integration -run '^$$' -bench Probe -benchtime 3x ./internal/probe
 	go test -tags bench -run '^$$' -bench 'ToReady' -benchtime 10x -timeout 30m -v ./test/bench
 	go test -tags bench -run '^$$' -bench 'TenQuietMinutes' -benchtime 1x -timeout 30m -v ./test/bench
 

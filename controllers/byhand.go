@@ -179,7 +179,8 @@ func PruningResult(ctx context.Context, kube client.Reader, job *batchv1.Job) (*
 	if err != nil {
 		return nil, err
 	}
-	return runOf(job, pods), nil
+	run, _ := runOf(job, pods)
+	return run, nil
 }
 
 // DrillResult is what a drill Job came to, or nil while it is at work.

@@ -11,14 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/messaginginbox/operator/api/v1alpha1"
 	"github.com/messaginginbox/operator/internal/assessment"
 	"github.com/messaginginbox/operator/internal/database"
 	"github.com/messaginginbox/operator/internal/dbschema"
 	"github.com/messaginginbox/operator/internal/inspection"
-	"github.com/messaginginbox/operator/internal/tablestats"
 )
 
 // connect leaves a verified pool in the scope, or the reason why there is none.
@@ -33,6 +31,7 @@ func (r *Reconciler) openPool(ctx context.Context, s *scope) *database.Failure {
 	if failure != nil {
 		return failure
 	}
+	s.config = config
 	s.database.Target = config.String()
 	pool, err := r.Pools.Get(ctx, owner(client.ObjectKeyFromObject(s.inbox)), config)
 	if err != nil {
@@ -100,29 +99,11 @@ func classified(err error) *database.Failure {
 	return &failure
 }
 
-// measureTable fills in the table's size and age. It never fails the reconcile: the
-// numbers inform, nothing depends on them, and the last known ones stay.
-func (r *Reconciler) measureTable(ctx context.Context, s *scope) {
-	observed, verdict := s.database.Schema.Observed, s.database.Schema.Verdict
-	if s.pool == nil || !observed.Exists || !verdict.Met() {
-		return
-	}
-	ages, err := tablestats.Measure(ctx, s.pool, assessment.Contract(&s.inbox.Spec), observed)
-	if err != nil {
-		log.FromContext(ctx).Info("the table's age is unknown", "reason", classified(err).Message)
-		return
-	}
-	s.status().Table = &v1alpha1.TableStatus{
-		Rows:         observed.EstimatedRows,
-		Bytes:        observed.Bytes,
-		OldestRecord: timestamp(ages.Oldest),
-		NewestRecord: timestamp(ages.Newest),
-	}
-}
-
+// timestamp is the instant as the API stores it, in whole seconds: reading it back is
+// no change.
 func timestamp(instant *time.Time) *metav1.Time {
 	if instant == nil {
 		return nil
 	}
-	return &metav1.Time{Time: *instant}
+	return &metav1.Time{Time: instant.Truncate(time.Second)}
 }

@@ -86,6 +86,7 @@ func pruningJob(inbox *v1alpha1.MessagingInbox, image JobImage, tick time.Time, 
 		container.Args = append(container.Args, fmt.Sprintf("--max-replica-lag=%s", lag.Duration.Duration))
 	}
 	container.Env = connectionEnv(inbox, secretOr(inbox.Spec.Database.PruningURLSecretRef, inbox.Spec.Database.URLSecretRef))
+	addGuards(inbox, container)
 	return job
 }
 

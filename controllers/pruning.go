@@ -31,11 +31,12 @@ func (r *Reconciler) reconcilePruning(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	reportErr := r.takeUpReports(ctx, s, jobs)
+	runs, reportErr := r.takeUpReports(ctx, s, jobs)
+	compareErr := r.compareTable(ctx, s, runs)
 	s.pruning.LastRun = s.pruningStatus().LastRun
 	scheduleErr := r.followSchedule(ctx, s, jobs)
-	s.set(assessment.PruningHealthy(&s.inbox.Spec, s.pruning))
-	return errors.Join(reportErr, scheduleErr, r.removeOldJobs(ctx, jobs))
+	s.set(assessment.WarnOfSize(assessment.PruningHealthy(&s.inbox.Spec, s.pruning), &s.inbox.Spec, s.status().Table))
+	return errors.Join(reportErr, compareErr, scheduleErr, r.removeOldJobs(ctx, jobs))
 }
 
 func (s *scope) pruningStatus() *v1alpha1.PruningStatus {
@@ -64,25 +65,33 @@ func jobsOf(ctx context.Context, kube client.Reader, inbox *v1alpha1.MessagingIn
 	return jobs, nil
 }
 
+// takenUp is what the runs tell that were taken up in this reconcile.
+type takenUp struct {
+	// uncounted: a run deleted a number of records that nobody knows exactly.
+	uncounted bool
+}
+
 // takeUpReports adds each ended run to the status once. Runs do not overlap, so their
 // ticks order them.
-func (r *Reconciler) takeUpReports(ctx context.Context, s *scope, jobs []batchv1.Job) error {
+func (r *Reconciler) takeUpReports(ctx context.Context, s *scope, jobs []batchv1.Job) (takenUp, error) {
 	status := s.pruningStatus()
+	var runs takenUp
 	for i := range jobs {
 		job := &jobs[i]
 		if !finished(job) || (status.LastRun != nil && !tickOf(job).After(status.LastRun.Tick.Time)) {
 			continue
 		}
-		run, err := PruningResult(ctx, r.Live, job)
+		run, exact, err := r.reportOf(ctx, job)
 		if err != nil {
-			return err
+			return runs, err
 		}
 		status.LastRun = run
+		runs.uncounted = runs.uncounted || !exact
 		if !run.DryRun {
 			status.RowsDeleted += run.RowsDeleted
 		}
 	}
-	return nil
+	return runs, nil
 }
 
 // followSchedule creates the Job of the newest tick that is due. A tick that passed
@@ -114,6 +123,9 @@ func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv
 	tick, due := ticks.Latest(lastTick(s.inbox, jobs), s.now)
 	if !due || slices.ContainsFunc(jobs, atWork) {
 		return nil
+	}
+	if !s.observations.Complete() {
+		return nil // the first look is under way; it reconciles again when it ends
 	}
 	return r.createPruningJob(ctx, s, tick)
 }
@@ -166,17 +178,14 @@ func (r *Reconciler) createPruningJob(ctx context.Context, s *scope, tick time.T
 	return err
 }
 
-// requiredRetention is what the Job's own retention is checked against once more, in the
-// database's sight. An operator that demands more than we do is believed.
+// requiredRetention is what the Job's own retention is checked against once more, next to
+// the database: the requirement of the operator's newest assessment, with what it observed.
 func requiredRetention(inbox *v1alpha1.MessagingInbox) (time.Duration, error) {
-	required, bounded := assessment.Requirement(&inbox.Spec).WithMargin(int64(inbox.Spec.Retention.MarginPercent))
-	if !bounded {
+	status := inbox.Status.Retention
+	if status == nil || status.RequiredWithMargin == nil {
 		return 0, fmt.Errorf("the required window of %s is unbounded, yet its retention was found safe", client.ObjectKeyFromObject(inbox))
 	}
-	if status := inbox.Status.Retention; status != nil && status.RequiredWithMargin != nil {
-		required = max(required, status.RequiredWithMargin.Duration)
-	}
-	return required, nil
+	return status.RequiredWithMargin.Duration, nil
 }
 
 // createJob returns why the API server rejects the Job, when that is for a person to change,

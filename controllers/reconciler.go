@@ -17,6 +17,8 @@ import (
 	"github.com/messaginginbox/operator/api/v1alpha1"
 	"github.com/messaginginbox/operator/internal/assessment"
 	"github.com/messaginginbox/operator/internal/database"
+	"github.com/messaginginbox/operator/internal/metrics"
+	"github.com/messaginginbox/operator/internal/probe"
 )
 
 // The rights that the reconciler uses; config/rbac/role.yaml is generated from these.
@@ -48,6 +50,11 @@ type Reconciler struct {
 	// SlowRecheck is how soon a resource that waits on a person is looked at again: what
 	// they mend may be out of the operator's sight, such as a GRANT.
 	SlowRecheck time.Duration
+	// Metrics are told of each resource; nil: nobody asks for metrics.
+	Metrics *metrics.Collector
+
+	histories histories
+	observer  *probe.Observer
 }
 
 // timeLimit of one reconcile. The slowest part, applying a plan, has limits of its own.
@@ -60,7 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 	inbox := &v1alpha1.MessagingInbox{}
 	if err = r.Client.Get(ctx, request.NamespacedName, inbox); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			r.Pools.Forget(owner(request.NamespacedName))
+			r.forget(request.NamespacedName)
 			return ctrl.Result{}, nil
 		}
 		return ctrl.Result{}, fmt.Errorf("reading %s: %w", request, err)
@@ -76,24 +83,39 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (_ ctr
 	bounded, cancel := context.WithTimeout(ctx, timeLimit)
 	defer cancel()
 
-	r.assessDeclaration(s)
 	r.connect(bounded, s)
+	r.observeTransports(bounded, s)
+	r.assessDeclaration(s)
 	r.reconcileSchema(bounded, s)
 	r.measureTable(bounded, s)
 	r.reconcilePromises(bounded, s)
 	jobsErr := errors.Join(r.reconcilePruning(bounded, s), r.reconcileDrill(bounded, s))
 	s.summarize()
+	r.publish(s)
 	return r.nextLook(s), errors.Join(jobsErr, s.transientError())
 }
 
-// assessDeclaration judges what follows from the spec alone.
+// forget drops what the manager holds of a resource that is gone.
+func (r *Reconciler) forget(name types.NamespacedName) {
+	r.Pools.Forget(owner(name))
+	r.histories.forget(name)
+	r.forgetTransports(name)
+	r.Metrics.Forget(name.Namespace, name.Name)
+}
+
+// assessDeclaration judges what follows from the spec, from what the transports were seen
+// to be, and from what earlier looks at the table found: a condition must not change twice
+// in one reconcile.
 func (r *Reconciler) assessDeclaration(s *scope) {
 	spec := &s.inbox.Spec
-	s.requirement = assessment.Requirement(spec)
+	s.history = r.histories.of(client.ObjectKeyFromObject(s.inbox), s.inbox.UID, assessment.History(s.status().Table))
+	var overruled []string
+	s.requirement, overruled = assessment.ObservedRequirement(spec, s.observations)
 	s.status().Retention = assessment.RetentionStatus(spec, s.requirement)
 	s.status().Transports = assessment.TransportStatuses(s.requirement)
-	s.set(assessment.RetentionSafe(spec, s.requirement), assessment.CoverageComplete(spec))
-	s.set(assessment.NotYetActedOn(spec)...)
+	assessment.ShowObserved(s.status().Transports, s.observations, s.now)
+	s.declared = s.keepContradiction(assessment.ObservedRetentionSafe(spec, s.requirement, s.observations, overruled, s.now))
+	s.set(s.retentionSafe(), assessment.CoverageComplete(spec), assessment.TransportsObserved(spec, s.observations))
 }
 
 // nextLook is the next tick of the schedule or the next recheck, whichever is sooner.

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -47,9 +48,21 @@ func hasCondition(job *batchv1.Job, conditionType batchv1.JobConditionType) *bat
 	return nil
 }
 
+// reportOf reads what an ended Job's newest pod reported in its termination message.
+// The number of deleted records is exact when that pod was the only one, came to its
+// end, and had nothing rolled back.
+func (r *Reconciler) reportOf(ctx context.Context, job *batchv1.Job) (run *v1alpha1.PruningRun, exact bool, err error) {
+	pods, err := podsOf(ctx, r.Live, job)
+	if err != nil {
+		return nil, false, err
+	}
+	run, exact = runOf(job, pods)
+	return run, exact, nil
+}
+
 // runOf makes one run of a Job and its pods.
-func runOf(job *batchv1.Job, pods []corev1.Pod) *v1alpha1.PruningRun {
-	run := &v1alpha1.PruningRun{
+func runOf(job *batchv1.Job, pods []corev1.Pod) (run *v1alpha1.PruningRun, exact bool) {
+	run = &v1alpha1.PruningRun{
 		Job:         job.Name,
 		Tick:        metav1.Time{Time: tickOf(job)},
 		CompletedAt: endOf(job),
@@ -62,15 +75,15 @@ func runOf(job *batchv1.Job, pods []corev1.Pod) *v1alpha1.PruningRun {
 	terminated := newestTermination(pods)
 	if terminated == nil {
 		run.Message = joined(run.Message, whyNotStarted(pods), "No pod left a report.")
-		return run
+		return run, false
 	}
 	var report pruner.Report
 	if err := json.Unmarshal([]byte(terminated.Message), &report); err != nil || report.Result == "" {
 		run.Message = joined(run.Message, fmt.Sprintf("The pod ended with exit code %d (%s) and left no report.", terminated.ExitCode, terminated.Reason))
-		return run
+		return run, false
 	}
 	takeUp(run, report)
-	return run
+	return run, len(pods) == 1 && report.Retries == 0 && run.Result != v1alpha1.RunFailed
 }
 
 // takeUp copies a report. A Job that failed after a pod reported success, at its
@@ -86,6 +99,7 @@ func takeUp(run *v1alpha1.PruningRun, report pruner.Report) {
 	run.RowsDeleted = report.RowsDeleted
 	run.Duration = inMilliseconds(report.DurationSeconds)
 	run.Cutoff = timestamp(report.Cutoff)
+	run.Held, run.HeldSince = report.Held, timestamp(report.HeldSince)
 }
 
 func newestTermination(pods []corev1.Pod) *corev1.ContainerStateTerminated {

@@ -18,6 +18,7 @@ import (
 	"github.com/messaginginbox/operator/internal/assessment"
 	"github.com/messaginginbox/operator/internal/database"
 	"github.com/messaginginbox/operator/internal/redelivery"
+	"github.com/messaginginbox/operator/internal/tablestats"
 )
 
 // scope carries one resource through the phases of one reconcile.
@@ -31,7 +32,16 @@ type scope struct {
 	handlers    []assessment.HandlerFacts
 	pruning     assessment.PruningFacts
 	drill       assessment.DrillFacts
+	config      *database.Config
 	pool        *pgxpool.Pool
+	// declared is RetentionSafe by what is declared and what the transports were seen to be.
+	declared metav1.Condition
+	// look is this reconcile's measurement of the table; nil: none was possible.
+	look *tablestats.Sample
+	// history is what all looks at the table tell; nil: nothing yet.
+	history *tablestats.History
+
+	observations assessment.Observations
 }
 
 func newScope(inbox *v1alpha1.MessagingInbox, now time.Time) *scope {
@@ -48,6 +58,11 @@ func (s *scope) set(conditions ...metav1.Condition) {
 		condition.LastTransitionTime = metav1.NewTime(s.now)
 		meta.SetStatusCondition(&s.status().Conditions, condition)
 	}
+}
+
+// retentionSafe judges the declared retention, and whether records live that long.
+func (s *scope) retentionSafe() metav1.Condition {
+	return assessment.WatchRetention(s.declared, &s.inbox.Spec, s.history)
 }
 
 // summarize sets Ready. Reconciling and Stalled are present only while they are True,
@@ -106,6 +121,7 @@ var announced = []string{
 	v1alpha1.ConditionTransactionShared,
 	v1alpha1.ConditionBusinessKeysEnforced,
 	v1alpha1.ConditionContractProven,
+	v1alpha1.ConditionTransportsObserved,
 	v1alpha1.ConditionPruningHealthy,
 }
 

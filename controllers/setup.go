@@ -46,10 +46,15 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, manager ctrl.Manager,
 	if err != nil {
 		return fmt.Errorf("indexing the resources by their Secrets: %w", err)
 	}
+	news, err := r.startObserver(manager)
+	if err != nil {
+		return err
+	}
 	err = ctrl.NewControllerManagedBy(manager).
 		For(&v1alpha1.MessagingInbox{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&batchv1.Job{}, builder.WithPredicates(jobsOfConcern())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.readersOfSecret)).
+		WatchesRawSource(news).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: maxConcurrent,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
@@ -90,6 +95,14 @@ func secretsOf(inbox *v1alpha1.MessagingInbox) []string {
 	}
 	for _, reference := range declared.HandlerURLSecretRefs {
 		names.Insert(reference.Name)
+	}
+	for i := range inbox.Spec.Transports {
+		if observe := inbox.Spec.Transports[i].Observe; observe != nil {
+			names.Insert(observe.URLSecretRef.Name)
+			if observe.CASecretRef != nil {
+				names.Insert(observe.CASecretRef.Name)
+			}
+		}
 	}
 	return sets.List(names)
 }

@@ -22,7 +22,6 @@ const (
 	// Shared by several conditions.
 	ReasonNotInspected     = "NotInspected"     // the database was not looked at
 	ReasonNotDeclared      = "NotDeclared"      // the spec declares nothing to check
-	ReasonNotYetSupported  = "NotYetSupported"  // the spec declares what this version does not act on
 	ReasonSuspended        = "Suspended"        // spec.suspend or spec.pruning.suspend
 	ReasonUnexpectedError  = "UnexpectedError"  // an error of no known class
 	ReasonPermissionDenied = "PermissionDenied" // a GRANT is missing
@@ -73,10 +72,18 @@ const (
 	ReasonTriggersOrRules       = "TriggersOrRules"
 
 	// RetentionSafe.
-	ReasonCoversWindow  = "CoversWindow"
-	ReasonTooShort      = "TooShort"
-	ReasonUnbounded     = "Unbounded"
-	ReasonRetentionZero = "RetentionZero"
+	ReasonCoversWindow   = "CoversWindow"
+	ReasonTooShort       = "TooShort"
+	ReasonUnbounded      = "Unbounded"
+	ReasonRetentionZero  = "RetentionZero"
+	ReasonMaxAgeExceeded = "MaxAgeExceeded"
+	ReasonForeignPurge   = "ForeignPurge" // records vanish younger than the retention
+
+	// TransportsObserved.
+	ReasonObserved       = "Observed"
+	ReasonPartlyObserved = "PartlyObserved"
+	ReasonNotLookedYet   = "NotLookedYet"
+	ReasonProbeFailed    = "ProbeFailed"
 
 	// CoverageComplete.
 	ReasonAllCovered    = "AllCovered"
@@ -112,4 +119,5 @@ const (
 	ReasonInvalidSchedule   = "InvalidSchedule"
 	ReasonJobRejected       = "JobRejected"
 	ReasonTooShortForOthers = "TooShortForOthers"
+	ReasonTableGrows        = "TableGrowsTooLarge" // a warning: the condition stays True
 )

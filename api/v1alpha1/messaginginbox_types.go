@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -260,6 +261,14 @@ type RetentionSpec struct {
 	// only when the application does not prune.
 	// +optional
 	ApplicationPeriod *Duration `json:"applicationPeriod,omitempty"`
+	// maxTableSize is the size of the table with its indexes, such as 20Gi, beyond which
+	// the operator warns when the table will reach it at the current growth and
+	// retention. It only warns: a proof is never pruned for it.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="maxTableSize must be more than 0"
+	MaxTableSize *resource.Quantity `json:"maxTableSize,omitempty"`
 }
 
 // BusinessKey is a unique key of one of the application's tables.

@@ -77,9 +77,56 @@ type TransportStatus struct {
 	// messages by state, as observed.
 	// +optional
 	Messages *MessageCounts `json:"messages,omitempty"`
-	// oldestAge is the age of the oldest message that waits in the transport, as observed.
+	// oldestAge is the age of the oldest message that is due in the transport, at the last
+	// look: in whole minutes under an hour, in tens of minutes under a day, in hours above.
 	// +optional
 	OldestAge *metav1.Duration `json:"oldestAge,omitempty"`
+	// observed are the broker's own settings that decide the window, as last seen. They
+	// stay when the broker is out of reach.
+	// +optional
+	Observed *ObservedSettings `json:"observed,omitempty"`
+}
+
+// ObservedSettings are a broker's own settings. The larger of what is declared and what
+// is observed enters the window.
+type ObservedSettings struct {
+	// visibilityTimeout of the SQS queue.
+	// +optional
+	VisibilityTimeout *metav1.Duration `json:"visibilityTimeout,omitempty"`
+	// consumerTimeout of the RabbitMQ queue, from its arguments or its policy.
+	// +optional
+	ConsumerTimeout *metav1.Duration `json:"consumerTimeout,omitempty"`
+	// ttr of the jobs in the beanstalkd tube.
+	// +optional
+	TTR *metav1.Duration `json:"ttr,omitempty"`
+	// pendingEntries of the redis consumer group, when they are more than maxPending.
+	// +optional
+	PendingEntries *int64 `json:"pendingEntries,omitempty"`
+	// messageTTL is how long a message may stay in the RabbitMQ queue.
+	// +optional
+	MessageTTL *metav1.Duration `json:"messageTTL,omitempty"`
+	// queueExpiry is how long the RabbitMQ queue stays when nobody uses it.
+	// +optional
+	QueueExpiry *metav1.Duration `json:"queueExpiry,omitempty"`
+	// retention is how long SQS keeps a message.
+	// +optional
+	Retention *metav1.Duration `json:"retention,omitempty"`
+	// deliveryLimit is how often the queue delivers a message.
+	// +optional
+	DeliveryLimit *int64 `json:"deliveryLimit,omitempty"`
+	// redeliverTimeout, checkDelayedInterval, claimInterval and heartbeat come from the
+	// transport's DSN.
+	// +optional
+	RedeliverTimeout *metav1.Duration `json:"redeliverTimeout,omitempty"`
+	// checkDelayedInterval of the DSN.
+	// +optional
+	CheckDelayedInterval *metav1.Duration `json:"checkDelayedInterval,omitempty"`
+	// claimInterval of the DSN.
+	// +optional
+	ClaimInterval *metav1.Duration `json:"claimInterval,omitempty"`
+	// heartbeat of the DSN.
+	// +optional
+	Heartbeat *metav1.Duration `json:"heartbeat,omitempty"`
 }
 
 // WindowTerm is one duration that entered a window.
@@ -175,12 +222,91 @@ type TableStatus struct {
 	// newestRecord is the latest processedAt.
 	// +optional
 	NewestRecord *metav1.Time `json:"newestRecord,omitempty"`
-	// growthPerDay in records.
+	// indexBytes of the table's indexes, within bytes.
+	// +optional
+	IndexBytes int64 `json:"indexBytes"`
+	// deadRows wait for a vacuum: deleted records, and inserts that were rolled back.
+	// +optional
+	DeadRows int64 `json:"deadRows"`
+	// bloatBytes is an estimate of the table's space, without its indexes, that holds no
+	// record; left out until the table was analyzed.
+	// +optional
+	BloatBytes *int64 `json:"bloatBytes,omitempty"`
+	// lastVacuum is the end of the last vacuum, by hand or automatic.
+	// +optional
+	LastVacuum *metav1.Time `json:"lastVacuum,omitempty"`
+	// growthPerDay is the number of records added in the last whole day, rounded to two
+	// digits; an extrapolation in the first day, left out in the first hour.
 	// +optional
 	GrowthPerDay *int64 `json:"growthPerDay,omitempty"`
-	// projectedBytes is the size that the table reaches at the current retention.
+	// projectedBytes is the size that the table with its indexes reaches at the current
+	// retention, growth and size of a record, rounded to two digits.
 	// +optional
 	ProjectedBytes *int64 `json:"projectedBytes,omitempty"`
+	// foreignDeletes is how many records others than the operator deleted since it first
+	// looked; as of lookedAt.
+	// +optional
+	ForeignDeletes int64 `json:"foreignDeletes"`
+	// skippedRedeliveries is an estimate of how many redeliveries found their proof and
+	// were skipped since the operator first looked; as of lookedAt. docs/metrics.md has
+	// its limits.
+	// +optional
+	SkippedRedeliveries int64 `json:"skippedRedeliveries"`
+	// observedRetention is the smallest age, as an upper bound, at which records were seen
+	// to vanish before their time; left out while none do.
+	// +optional
+	ObservedRetention *metav1.Duration `json:"observedRetention,omitempty"`
+	// lookedAt is when the numbers that need two looks were last written here: hourly
+	// while the table changes. The metrics have them as of the last look.
+	// +optional
+	LookedAt *metav1.Time `json:"lookedAt,omitempty"`
+	// baseline is the look that the next one is compared with after a restart of the
+	// manager. It is of no use to anybody else.
+	// +optional
+	Baseline *TableBaseline `json:"baseline,omitempty"`
+}
+
+// TableBaseline holds PostgreSQL's cumulative statistics of the table at one look.
+type TableBaseline struct {
+	// oid of the table.
+	OID int64 `json:"oid"`
+	// indexOID of its unique index.
+	IndexOID int64 `json:"indexOID"`
+	// statsReset is when the statistics were last reset.
+	// +optional
+	StatsReset *metav1.MicroTime `json:"statsReset,omitempty"`
+	// inserted rows.
+	Inserted int64 `json:"inserted"`
+	// updated rows.
+	Updated int64 `json:"updated"`
+	// deleted rows.
+	Deleted int64 `json:"deleted"`
+	// live rows.
+	Live int64 `json:"live"`
+	// recounts by vacuum and analyze.
+	Recounts int64 `json:"recounts"`
+	// indexScans of the unique index.
+	IndexScans int64 `json:"indexScans"`
+	// indexReads are the entries that the scans found.
+	IndexReads int64 `json:"indexReads"`
+	// pruned rows, by the operator, since the resource was created.
+	Pruned int64 `json:"pruned"`
+	// rolledBack inserts whose retries may yet come.
+	RolledBack int64 `json:"rolledBack"`
+	// oldest record.
+	// +optional
+	Oldest *metav1.MicroTime `json:"oldest,omitempty"`
+	// retention that was in force.
+	Retention metav1.Duration `json:"retention"`
+	// dayStart is the start of the day whose growth is being measured.
+	DayStart metav1.Time `json:"dayStart"`
+	// added rows since dayStart.
+	Added int64 `json:"added"`
+	// extrapolated says that growthPerDay is of less than a day.
+	Extrapolated bool `json:"extrapolated"`
+	// vanishedAt is when records were last seen to vanish before their time.
+	// +optional
+	VanishedAt *metav1.Time `json:"vanishedAt,omitempty"`
 }
 
 // PruningStatus tells of the last and the next run.
@@ -237,6 +363,13 @@ type PruningRun struct {
 	// cutoff: records older than this were expired.
 	// +optional
 	Cutoff *metav1.Time `json:"cutoff,omitempty"`
+	// held is the number of expired records that were kept because their messages still
+	// wait in a failure transport or an outbox.
+	// +optional
+	Held int64 `json:"held,omitempty"`
+	// heldSince is the time of the oldest of them.
+	// +optional
+	HeldSince *metav1.Time `json:"heldSince,omitempty"`
 }
 
 // DrillResult says how a drill ended.

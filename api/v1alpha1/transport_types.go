@@ -223,6 +223,10 @@ type ObserveSpec struct {
 	// URL of RabbitMQ's management API.
 	// +required
 	URLSecretRef SecretKeyReference `json:"urlSecretRef"`
+	// caSecretRef names the certificate authorities, in PEM, that sign the broker's
+	// certificate. Default: the public ones. For a database spec.database.caSecretRef counts.
+	// +optional
+	CASecretRef *SecretKeyReference `json:"caSecretRef,omitempty"`
 	// virtualHost of an amqp queue. Default: the URL's, else /.
 	// +optional
 	// +kubebuilder:validation:MaxLength=255

@@ -135,20 +135,6 @@ func TestCoverageNamesWhatTheInboxDoesNotProtect(t *testing.T) {
 	}
 }
 
-func TestWhatIsAcceptedAndNotActedOnSaysSo(t *testing.T) {
-	spec := declared(t, "transports: [{name: a, type: amqp, observe: {urlSecretRef: {name: rabbit}}}]")
-	for _, condition := range NotYetActedOn(spec) {
-		if condition.Status != metav1.ConditionUnknown || condition.Reason != v1alpha1.ReasonNotYetSupported {
-			t.Errorf("%s = %s (%s)", condition.Type, condition.Status, condition.Reason)
-		}
-	}
-	for _, condition := range NotYetActedOn(declared(t, "transports: [{name: a, type: amqp}]")) {
-		if condition.Reason != v1alpha1.ReasonNotDeclared {
-			t.Errorf("%s = %s (%s)", condition.Type, condition.Status, condition.Reason)
-		}
-	}
-}
-
 func TestSchemaReady(t *testing.T) {
 	met := SchemaFacts{}
 	missing := dbschema.Verdict{

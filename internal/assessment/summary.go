@@ -94,11 +94,13 @@ func brokenPromise(conditions []metav1.Condition) *metav1.Condition {
 // needsAPerson are the reasons, beside terminal failures, that only a person mends.
 var needsAPerson = map[string]bool{
 	v1alpha1.ReasonTooShort:           true,
+	v1alpha1.ReasonForeignPurge:       true,
 	v1alpha1.ReasonUniqueKeyTooNarrow: true,
 	v1alpha1.ReasonUnloggedTable:      true,
 	v1alpha1.ReasonReferencedTable:    true,
 	v1alpha1.ReasonUnbounded:          true,
 	v1alpha1.ReasonRetentionZero:      true,
+	v1alpha1.ReasonMaxAgeExceeded:     true,
 	v1alpha1.ReasonForeignTable:       true,
 	v1alpha1.ReasonNotATable:          true,
 	v1alpha1.ReasonColumnMissing:      true,
@@ -145,7 +147,7 @@ func summary(conditions []metav1.Condition) string {
 	}
 	for _, conditionType := range []string{v1alpha1.ConditionPruningHealthy, v1alpha1.ConditionCoverageComplete} {
 		found := meta.FindStatusCondition(conditions, conditionType)
-		if found != nil && found.Status == metav1.ConditionFalse || found != nil && found.Reason == v1alpha1.ReasonSuspended {
+		if found != nil && (found.Status == metav1.ConditionFalse || found.Reason == v1alpha1.ReasonSuspended || found.Reason == v1alpha1.ReasonTableGrows) {
 			text += fmt.Sprintf(" %s", found.Message)
 		}
 	}
@@ -163,7 +165,7 @@ func Concerns(conditions []metav1.Condition) []metav1.Condition {
 		case found == nil || sums[conditionType] || found.Reason == v1alpha1.ReasonNotSafe:
 		case found.Status == metav1.ConditionFalse:
 			wrong = append(wrong, *found)
-		case found.Status == metav1.ConditionUnknown && !harmless[found.Reason] && !undeclared[found.Reason]:
+		case found.Status == metav1.ConditionUnknown && !harmless[found.Reason] && found.Reason != v1alpha1.ReasonNotDeclared:
 			unknown = append(unknown, *found)
 		}
 	}
@@ -172,10 +174,6 @@ func Concerns(conditions []metav1.Condition) []metav1.Condition {
 
 // sums are the conditions that only sum up others.
 var sums = map[string]bool{v1alpha1.ConditionReady: true, v1alpha1.ConditionStalled: true, v1alpha1.ConditionReconciling: true}
-
-// undeclared are the reasons of what the spec does not ask for, or asks for in vain: no
-// step of the user's mends them.
-var undeclared = map[string]bool{v1alpha1.ReasonNotDeclared: true, v1alpha1.ReasonNotYetSupported: true}
 
 // order is that in which a person reads the conditions: the sum, then the causes.
 var order = append([]string{

@@ -113,7 +113,7 @@ func TestEveryGateForbidsPruningByItself(t *testing.T) {
 
 func TestConcernsAreWhatAPersonHasToDo(t *testing.T) {
 	conditions := append(allGood(),
-		isUnknown(v1alpha1.ConditionTransportsObserved, v1alpha1.ReasonNotYetSupported, "later."),
+		isUnknown(v1alpha1.ConditionTransportsObserved, v1alpha1.ReasonNotDeclared, "nowhere to look."),
 		isUnknown(v1alpha1.ConditionContractProven, v1alpha1.ReasonNotDeclared, "no schedule."),
 		isUnknown(v1alpha1.ConditionTransactionShared, v1alpha1.ReasonUnreachable, "no answer."))
 	for _, changed := range []metav1.Condition{

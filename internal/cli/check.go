@@ -110,11 +110,11 @@ func evaluate(ctx context.Context, inbox *v1alpha1.MessagingInbox, target *datab
 		assessment.SchemaBeforeApply(spec, facts),
 		assessment.PruningHealthy(spec, pruning),
 		assessment.CoverageComplete(spec),
-		assessment.TransactionShared(spec, nil), // a manifest has no more than the names of the handlers' Secrets
+		assessment.TransportsObserved(spec, assessment.Observations{}), // a check goes to no broker
+		assessment.TransactionShared(spec, nil),                        // a manifest has no more than the names of the handlers' Secrets
 		assessment.BusinessKeysEnforced(spec, keys),
 		assessment.ContractProven(spec, drills),
 	}
-	conditions = append(conditions, assessment.NotYetActedOn(spec)...)
 	return append(assessment.Summarize(conditions, facts.Connection, facts.Schema.Failure), conditions...)
 }
 

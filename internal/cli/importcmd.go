@@ -175,7 +175,7 @@ func report(messages io.Writer, configuration *messenger.Configuration, declarat
 		lines = append(lines, "warning: no transport has inbox: true, so the manifest protects nothing yet")
 	}
 	for _, imported := range configuration.Imports {
-		lines = append(lines, fmt.Sprintf("warning: %s: %s is imported there and was not read: name it too if it concerns Messenger", imported.At, imported.Value))
+		lines = append(lines, fmt.Sprintf("warning: %s: %s is imported there and was not read: name it too if it concerns Messenger", imported.At, messenger.MaskText(imported.Value.String())))
 	}
 	for _, name := range configuration.VariableNames() {
 		lines = append(lines, fmt.Sprintf("note: %s was not given, so its default at %s counts: use --set-env if it is set where the application runs", name, configuration.DefaultedVariables[name]))

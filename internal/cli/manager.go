@@ -19,11 +19,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/messaginginbox/operator/api/v1alpha1"
 	"github.com/messaginginbox/operator/controllers"
 	"github.com/messaginginbox/operator/internal/database"
+	"github.com/messaginginbox/operator/internal/metrics"
 	"github.com/messaginginbox/operator/internal/version"
 )
 
@@ -111,6 +113,10 @@ func runManager(ctx context.Context, o managerOptions) error {
 // assemble adds the controller, the pools' housekeeping and the probes to the manager.
 func assemble(ctx context.Context, operator ctrl.Manager, image controllers.JobImage, o managerOptions) error {
 	pools := database.NewPools(database.PoolOptions{})
+	collector := &metrics.Collector{}
+	if err := ctrlmetrics.Registry.Register(collector); err != nil {
+		return fmt.Errorf("registering the metrics: %w", err)
+	}
 	reconciler := &controllers.Reconciler{
 		Client:      operator.GetClient(),
 		Live:        operator.GetAPIReader(),
@@ -120,6 +126,7 @@ func assemble(ctx context.Context, operator ctrl.Manager, image controllers.JobI
 		Clock:       time.Now,
 		Recheck:     o.recheck,
 		SlowRecheck: min(slowRecheck, o.recheck),
+		Metrics:     collector,
 	}
 	if err := reconciler.SetupWithManager(ctx, operator, o.maxConcurrent); err != nil {
 		return err

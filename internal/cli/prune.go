@@ -17,6 +17,7 @@ import (
 // pruning is what the command prune is told.
 type pruning struct {
 	target
+	guard             guard
 	options           pruner.Options
 	terminationLog    string
 	timeLimitExitCode int
@@ -30,6 +31,9 @@ func newPruneCommand() *cobra.Command {
 		Long: `Deletes the records that are older than the retention, in short transactions, and
 never one at or inside it. It refuses when the retention is shorter than the required
 window, which "inbox window" computes from a manifest.
+
+With --guard it first reads which messages still wait in those queues, and keeps their
+proofs however old they are. When they are too many to compare it refuses.
 
 The connection URL comes from the environment variable ` + databaseURLVariable + `, and certificate
 authorities in PEM, when the server's is not a public one, from ` + databaseCAVariable + `.
@@ -56,6 +60,7 @@ func (p *pruning) addFlags(command *cobra.Command) {
 	flags.DurationVar(&p.options.Pace, "pace", 10*time.Millisecond, "pause between two transactions")
 	flags.DurationVar(&p.options.MaxReplicaLag, "max-replica-lag", 0, "wait while a replica is further behind than this; 0s does not look (needs the role pg_monitor)")
 	flags.BoolVar(&p.options.DryRun, "dry-run", false, "count the expired records and delete nothing")
+	flags.StringArrayVar(&p.guard.queues, "guard", nil, "a failure transport or outbox whose waiting messages keep their proofs, such as transport=failed&type=redis (also stream, group, table, queueName); its URL is in INBOX_GUARD_0_URL, that of the next in INBOX_GUARD_1_URL")
 	flags.StringVar(&p.terminationLog, "termination-log", "", "file that the report is also written to, such as /dev/termination-log in a pod")
 	flags.IntVar(&p.timeLimitExitCode, "time-limit-exit-code", exitTimeLimit, "exit code when work is left for the next run; a Job that runs again anyway sets 0")
 	for _, name := range []string{"retention", "required-window"} {
@@ -83,6 +88,13 @@ func (p *pruning) prune(ctx context.Context, progress *progressPrinter) (pruner.
 		failure := database.Classify(err)
 		return pruner.Report{Result: pruner.ResultFailed, Reason: failure.Reason, Message: failure.Message, DryRun: p.options.DryRun}, err
 	}
+	var closePools func()
+	p.options.Waiting, closePools, err = p.guard.prepare()
+	if err != nil {
+		report := pruner.Report{Result: pruner.ResultFailed, Reason: pruner.ReasonInvalidOptions, Message: err.Error(), DryRun: p.options.DryRun}
+		return report, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+	}
+	defer closePools()
 	report, err := pruner.Prune(ctx, conn, p.options, progress.show)
 	progress.finish()
 	// What the server did is done; all that is left to lose is the connection.

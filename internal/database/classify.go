@@ -139,17 +139,25 @@ func classifyNetwork(err error) Failure {
 		return unreachable(fmt.Sprintf("the host name %q does not resolve: check the URL, and the DNS of the cluster", excerpt(name.Name)))
 	case errors.Is(err, context.Canceled):
 		return Failure{Transient, ReasonUnexpectedError, "the operation was cancelled: it is tried again"}
-	case errors.Is(err, context.DeadlineExceeded), pgconn.Timeout(err), errors.As(err, &network) && network.Timeout():
-		return unreachable("no answer in time: check host, port, network policies and whether the server is overloaded")
+	case timedOut(err):
+		return unreachable("no answer in time: check host, port, network policies, whether the server is overloaded or hangs, and that a pooler before it reaches it")
 	case errors.As(err, &network):
 		return unreachable("cannot reach the server (" + excerpt(lastWords(err)) + "): check host, port, network policies and that it runs")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, pgconn.ErrConnClosed):
 		return unreachable("the connection was lost: the server or something between ended it; it is tried again")
+	case strings.Contains(err.Error(), "too many failed attempts acquiring connection"): // pgxpool's, which has no value for it
+		return unreachable("one connection after the other was lost: the server or something between ended them; it is tried again")
 	case errors.Is(err, errClosed), errors.Is(err, puddle.ErrClosedPool):
 		return unreachable("the connection pool was closed or replaced meanwhile: it is tried again")
 	default:
 		return Failure{Transient, ReasonUnexpectedError, "unexpected error: " + excerpt(err.Error())}
 	}
+}
+
+// timedOut says that an answer did not come in time, be it of the server or of the network.
+func timedOut(err error) bool {
+	var network net.Error
+	return errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err) || errors.As(err, &network) && network.Timeout()
 }
 
 // lastWords is the text of the innermost error: the outer ones repeat addresses.

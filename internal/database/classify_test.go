@@ -92,6 +92,8 @@ func TestClassifyOtherErrors(t *testing.T) {
 		{"a cancelled context", context.Canceled, Transient, ReasonUnexpectedError, "cancelled"},
 		{"a lost connection", io.ErrUnexpectedEOF, Transient, ReasonUnreachable, "the connection was lost"},
 		{"a closed connection", pgconn.ErrConnClosed, Transient, ReasonUnreachable, "the connection was lost"},
+		{"a pool whose connections are all lost", errors.New("pgxpool: too many failed attempts acquiring connection; likely bug in PrepareConn, BeforeAcquire, or ShouldPing hook"),
+			Transient, ReasonUnreachable, "one connection after the other was lost"},
 		{"a closed pool", puddle.ErrClosedPool, Transient, ReasonUnreachable, "pool was closed"},
 		{"an expired certificate", x509.CertificateInvalidError{Cert: &x509.Certificate{}, Reason: x509.Expired}, WaitingOnUser, ReasonTLSFailed, "expired"},
 		{"an alert of TLS", errors.New("remote error: tls: certificate required"), WaitingOnUser, ReasonTLSFailed, "certificate required"},

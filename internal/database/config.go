@@ -145,7 +145,8 @@ func newConfig(settings map[string]string) (*Config, error) {
 	if err != nil {
 		return nil, invalid("the URL's TLS or protocol options are refused: the files that sslrootcert, sslcert and sslkey name must exist and be PEM, sslcert and sslkey go together")
 	}
-	c.pgx.RuntimeParams = map[string]string{"client_encoding": "UTF8", "timezone": "UTC"}
+	// Results are read as text, and pgx knows no dates but ISO's: a role may have another style.
+	c.pgx.RuntimeParams = map[string]string{"client_encoding": "UTF8", "timezone": "UTC", "datestyle": "ISO"}
 	for _, key := range []string{"application_name", "options"} {
 		if value := settings[key]; value != "" {
 			c.pgx.RuntimeParams[key] = value

@@ -89,8 +89,9 @@ func (e *ConnectError) Unwrap() error { return e.cause }
 //
 // The limits are sent as startup parameters. PgBouncer refuses those; then the connection is
 // opened without them, and only ApplyLocal sets limits: a SET for the session would stay on
-// the pooler's server connection and hit whoever gets it next. The time zone (UTC), the
-// encoding and the application name are parameters that PgBouncer keeps for each client.
+// the pooler's server connection and hit whoever gets it next. The time zone (UTC), the style
+// of dates (ISO), the encoding and the application name are parameters that PgBouncer keeps
+// for each client. So what a role sets for these does not count.
 //
 // Queries use the extended protocol in one round trip without a prepared or described
 // statement (pgx.QueryExecModeExec), so they also work in PgBouncer's transaction mode.
@@ -123,6 +124,7 @@ func (c *Config) connConfig(limits Limits, pooler bool) *pgx.ConnConfig {
 		for key, value := range limits.timeouts() {
 			config.RuntimeParams[key] = value
 		}
+		config.RuntimeParams["extra_float_digits"] = "1" // numbers in full, whatever the role has
 	}
 	return config
 }

@@ -134,7 +134,7 @@ func TestParseTakesNothingFromTheEnvironment(t *testing.T) {
 	}
 	config := c.connConfig(Limits{}, false)
 	got := fmt.Sprintf("%q %t %s %v", config.Password, config.TLSConfig == nil, config.ConnectTimeout, config.RuntimeParams)
-	want := `"" true 5s map[application_name:messaging-inbox client_encoding:UTF8 idle_in_transaction_session_timeout:30000ms ` +
+	want := `"" true 5s map[application_name:messaging-inbox client_encoding:UTF8 datestyle:ISO extra_float_digits:1 idle_in_transaction_session_timeout:30000ms ` +
 		`lock_timeout:2000ms statement_timeout:10000ms timezone:UTC]`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -2,6 +2,7 @@ package database
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ type Pools struct {
 	byOwner  map[string]*entry
 	byTarget map[string]*entry   // by fingerprint
 	attempts map[string]*attempt // by fingerprint: being connected and checked
+	silences map[string]silence  // by fingerprint: gave no answer in time
 }
 
 // entry is a pool that works, shared by the owners that have the same target.
@@ -35,12 +37,6 @@ type entry struct {
 	pool        *pgxpool.Pool
 	owners      int
 	lastUsed    time.Time
-}
-
-// attempt is a pool that is being checked; those who ask for it meanwhile wait for its end.
-type attempt struct {
-	done chan struct{}
-	err  error // read after done
 }
 
 // NewPools makes an empty set of pools.
@@ -60,6 +56,7 @@ func NewPools(o PoolOptions) *Pools {
 		byOwner:  map[string]*entry{},
 		byTarget: map[string]*entry{},
 		attempts: map[string]*attempt{},
+		silences: map[string]silence{},
 	}
 }
 
@@ -67,6 +64,11 @@ func NewPools(o PoolOptions) *Pools {
 // when that fails, the error (a *ConnectError) is returned and the owner's former pool stays
 // open until a new one works, but is not returned for the new target. When it works, the
 // former pool is closed as soon as its connections are given back.
+//
+// A check takes no longer than the connect timeout for each host of the URL. A target that
+// gave no answer in that time is left alone for 15 s, after the next such failures for 30 s
+// and then 60 s; whoever asks meanwhile has the same error at once. When it is tried again, Get
+// waits for no more than a second. So silent servers do not hold up those who serve others too.
 //
 // Ask each time: a pool that is kept is closed once nobody has asked for it for IdleTimeout
 // and none of its connections is in use. A pool connects anew by itself after the server
@@ -78,13 +80,8 @@ func (p *Pools) Get(ctx context.Context, owner string, c *Config) (*pgxpool.Pool
 		if pool != nil || err != nil {
 			return pool, err
 		}
-		select {
-		case <-pending.done:
-			if pending.err != nil {
-				return nil, &ConnectError{config: c, cause: pending.err}
-			}
-		case <-ctx.Done():
-			return nil, &ConnectError{config: c, cause: ctx.Err()}
+		if err := pending.wait(ctx); err != nil {
+			return nil, &ConnectError{config: c, cause: err}
 		}
 	}
 }
@@ -105,9 +102,13 @@ func (p *Pools) attach(owner, fingerprint string, c *Config) (*pgxpool.Pool, *at
 		}
 		return e.pool, nil, nil
 	}
+	silence := p.silences[fingerprint]
+	if p.options.Clock().Before(silence.until) {
+		return nil, nil, &ConnectError{config: c, cause: silence.err}
+	}
 	a := p.attempts[fingerprint]
 	if a == nil {
-		a = &attempt{done: make(chan struct{})}
+		a = &attempt{done: make(chan struct{}), former: silence.err}
 		p.attempts[fingerprint] = a
 		go p.run(a, fingerprint, c)
 	}
@@ -117,18 +118,22 @@ func (p *Pools) attach(owner, fingerprint string, c *Config) (*pgxpool.Pool, *at
 // run makes and checks a pool. It has its own time limit, not that of the first who asked:
 // others may wait for it too.
 func (p *Pools) run(a *attempt, fingerprint string, c *Config) {
-	pool, err := c.newPool(p.options)
+	e := &entry{fingerprint: fingerprint}
+	pool, err := c.newPool(p.options, func(err error) { p.dropSilent(e, err) })
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	delete(p.attempts, fingerprint)
 	switch {
 	case err != nil:
 		a.err = err
+		p.remember(fingerprint, err)
 	case p.closed:
 		a.err = errClosed
 		go pool.Close()
 	default:
-		p.byTarget[fingerprint] = &entry{fingerprint: fingerprint, pool: pool, lastUsed: p.options.Clock()}
+		e.pool, e.lastUsed = pool, p.options.Clock()
+		p.byTarget[fingerprint] = e
+		delete(p.silences, fingerprint)
 	}
 	close(a.done)
 }
@@ -168,11 +173,13 @@ func (p *Pools) CloseIdle() {
 			p.discard(e)
 		}
 	}
-	for owner, e := range p.byOwner {
-		if p.byTarget[e.fingerprint] != e {
-			delete(p.byOwner, owner)
-		}
-	}
+	p.disown()
+	maps.DeleteFunc(p.silences, func(_ string, s silence) bool { return s.until.Before(oldest) })
+}
+
+// disown takes the pools that were closed from their owners. The mutex is held.
+func (p *Pools) disown() {
+	maps.DeleteFunc(p.byOwner, func(_ string, e *entry) bool { return p.byTarget[e.fingerprint] != e })
 }
 
 // Close closes all pools, each once its connections are given back, without waiting for
@@ -194,18 +201,19 @@ func (p *Pools) Len() int {
 	return len(p.byTarget)
 }
 
-// newPool makes a pool and checks it with one connection.
-func (c *Config) newPool(o PoolOptions) (*pgxpool.Pool, error) {
+// newPool makes a pool and checks it with one connection. It tells of a connection that
+// later gives no answer in time.
+func (c *Config) newPool(o PoolOptions, silent func(error)) (*pgxpool.Pool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.patience(o.Limits))
 	defer cancel()
-	pool, err := c.checkedPool(ctx, o, false)
+	pool, err := c.checkedPool(ctx, o, silent, false)
 	if refusesStartupParameter(err) {
-		return c.checkedPool(ctx, o, true)
+		return c.checkedPool(ctx, o, silent, true)
 	}
 	return pool, err
 }
 
-func (c *Config) checkedPool(ctx context.Context, o PoolOptions, pooler bool) (*pgxpool.Pool, error) {
+func (c *Config) checkedPool(ctx context.Context, o PoolOptions, silent func(error), pooler bool) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(c.pgx.ConnString())
 	if err != nil {
 		return nil, invalid("the URL's options are not valid any more: do the files that it names still exist?")
@@ -213,9 +221,8 @@ func (c *Config) checkedPool(ctx context.Context, o PoolOptions, pooler bool) (*
 	config.ConnConfig = c.connConfig(o.Limits, pooler)
 	config.MaxConns = o.MaxConns
 	config.MaxConnIdleTime = min(o.IdleTimeout, 5*time.Minute)
-	config.PingTimeout = o.Limits.ConnectTimeout
-	// Always: a server that was restarted a moment ago must not cost a failed query.
-	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return true }
+	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // PrepareConn does
+	config.PrepareConn = c.answers(c.timeoutPerHost(o.Limits), silent)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err

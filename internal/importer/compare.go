@@ -98,7 +98,7 @@ func Compare(declarations []Declaration, file string, manifest *Manifest) []Diff
 	for _, node := range list.Content {
 		if name := nameOf(node); nodes[name] == node {
 			comparing.differences = append(comparing.differences, Difference{
-				Transport: name, Configuration: Side{Value: absent}, Manifest: Side{Value: "declared", At: comparing.at(node)},
+				Transport: messenger.MaskText(name), Configuration: Side{Value: absent}, Manifest: Side{Value: "declared", At: comparing.at(node)},
 			})
 		}
 	}
@@ -174,6 +174,7 @@ func (c *comparing) field(declaration *Declaration, node *yaml.Node, path string
 			if side.Value == "" {
 				side.Value = "none"
 			}
+			side.Value = messenger.Shown(side.Value)
 		}
 		c.differences = append(c.differences, Difference{Transport: declaration.Name, Field: path, Configuration: configuration, Manifest: manifest})
 	}

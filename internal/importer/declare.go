@@ -136,7 +136,7 @@ func (d *declaring) unknown(field string, value messenger.Field) {
 		d.note(field, value.At, "%s is behind %s: import again with --set-env or --env-file, or declare it", value.Key, strings.Join(variables, ", "))
 		return
 	}
-	d.note(field, value.At, "%s is %s, which these files do not explain: declare it", value.Key, value.Value)
+	d.note(field, value.At, "%s is %s, which these files do not explain: declare it", value.Key, messenger.Shown(value.Value.String()))
 }
 
 func (d *declaring) declareType() {
@@ -195,7 +195,7 @@ func (d *declaring) declareTargets() error {
 		case name == d.transport.Name:
 			return &messenger.Error{At: target.field.At, Message: fmt.Sprintf("%s names the transport itself", target.field.Key)}
 		case d.configuration.Transport(name) == nil:
-			return &messenger.Error{At: target.field.At, Message: fmt.Sprintf("%s names %q, which is not a declared transport", target.field.Key, name)}
+			return &messenger.Error{At: target.field.At, Message: fmt.Sprintf("%s names %q, which is not a declared transport", target.field.Key, messenger.Shown(name))}
 		default:
 			d.set(target.path, name, Text, target.field)
 		}

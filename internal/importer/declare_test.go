@@ -67,7 +67,7 @@ func TestWhatNoManifestCanHold(t *testing.T) {
 		"a: { dsn: 'amqp://h', retry_strategy: { multiplier: 1001 } }":         `retry_strategy.multiplier is "1001"`,
 		"a: { dsn: 'amqp://h', retry_strategy: { max_retries: 1000001 } }":     `retry_strategy.max_retries is "1000001"`,
 		"a: { dsn: 'amqp://h', retry_strategy: { delay: 99999999999999999 } }": `retry_strategy.delay is "99999999999999999"`,
-		"a: 'doctrine://default?redeliver_timeout=soon'":                       `redeliver_timeout) is "soon"`,
+		"a: 'doctrine://default?redeliver_timeout=soon'":                       `redeliver_timeout) is no number`,
 		"a: { dsn: 'amqp://h', outbox: a }":                                    "names the transport itself",
 		"a: { dsn: 'amqp://h', outbox: b }":                                    `names "b", which is not a declared transport`,
 		"":                                                                     "messenger declares no transport",
@@ -79,6 +79,54 @@ func TestWhatNoManifestCanHold(t *testing.T) {
 		}
 		if _, err := Declare(configuration, Options{Name: "shop"}); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "m.yaml:1:") {
 			t.Errorf("%.60s: %v, want %q with its place", transports, err, want)
+		}
+	}
+}
+
+func TestNoMessageQuotesAValueFromTheWrongField(t *testing.T) {
+	const dsn, secret = "amqp://user:S3cr3t@rabbit/x", "S3cr3t"
+	parameters := "parameters: { dsn: '" + dsn + "' }\n"
+	for transports, want := range map[string]string{
+		"a: { dsn: 'amqp://h', failure_transport: '" + dsn + "' }":                 "m.yaml:2:81: transports.a.failure_transport holds a DSN, where a name belongs",
+		"a: { dsn: 'amqp://h', outbox: '%dsn%' }":                                  "transports.a.outbox holds a DSN, where a name belongs",
+		"a: { dsn: 'amqp://h', inbox: { connection: '%dsn%' } }":                   "transports.a.inbox.connection holds a DSN, where a name belongs",
+		"a: { dsn: 'amqp://h', retry_strategy: { service: '" + dsn + "' } }":       "transports.a.retry_strategy.service holds a DSN, where a name belongs",
+		"a: { dsn: 'amqp://h', retry_strategy: { service: '%dsn%' } }":             "transports.a.retry_strategy.service holds a DSN, where a name belongs",
+		"a: { dsn: 'amqp://h', retry_strategy: { delay: '%dsn%' } }":               "transports.a.retry_strategy.delay is not a number",
+		"a: { dsn: 'amqp://h', retry_strategy: { max_retries: 'S3cr3t' } }":        "transports.a.retry_strategy.max_retries is not a number",
+		"a: { dsn: 'amqp://h', retry_strategy: { '" + dsn + "': 1 } }":             "is no option of a retry strategy",
+		"a: { dsn: 'doctrine://default', options: { redeliver_timeout: S3cr3t } }": "transports.a.options.redeliver_timeout is no number",
+		"'" + dsn + "': ~": "m.yaml:2:40: the name of a transport holds a DSN",
+		"a: { dsn: 'amqp://h', failure_transport: 'user:S3cr3t@h' }": `failure_transport names "***"`,
+	} {
+		source := messenger.Source{Name: "m.yaml", Content: []byte(parameters + "framework: { messenger: { transports: {" + transports + "} } }")}
+		configuration, err := messenger.Load([]messenger.Source{source}, messenger.Options{})
+		if err == nil {
+			_, err = Declare(configuration, Options{Name: "shop"})
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "m.yaml:2:") {
+			t.Errorf("%s: %v, want %q with its place", transports, err, want)
+		} else if strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the error shows the secret: %v", transports, err)
+		}
+	}
+}
+
+func TestOnlyFalseMeansPolling(t *testing.T) {
+	for transport, polls := range map[string]bool{
+		"{ dsn: 'doctrine://default', options: { use_notify: false } }":           true,
+		"'doctrine://default?use_notify=false'":                                   true,
+		"'doctrine://default?use_notify=0'":                                       true,
+		"{ dsn: 'doctrine://default', options: { use_notify: '%env(bool:N)%' } }": true,
+		"{ dsn: 'doctrine://default', options: { use_notify: 'false' } }":         false,
+		"{ dsn: 'doctrine://default', options: { use_notify: '%env(N)%' } }":      false,
+		"{ dsn: 'doctrine://default', options: { use_notify: 'no' } }":            false,
+		"{ dsn: 'doctrine://default', options: { use_notify: true } }":            false,
+		"{ dsn: 'doctrine://default', options: { use_notify: ~ } }":               false,
+	} {
+		_, declarations, _ := importText(t, "framework: { messenger: { transports: { a: "+transport+" } } }", map[string]string{"N": "false"})
+		if field, _ := declarations[0].Field(checkDelayedInterval); (field.Value == "0s") != polls {
+			t.Errorf("%s: the interval is %q, polling %t", transport, field.Value, polls)
 		}
 	}
 }

@@ -7,12 +7,14 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/messaginginbox/operator/internal/messenger"
 )
 
 type updating struct{ kept []string }
 
 func (u *updating) keep(path, format string, arguments ...any) {
-	u.kept = append(u.kept, path+": "+fmt.Sprintf(format, arguments...))
+	u.kept = append(u.kept, messenger.MaskText(path+": "+fmt.Sprintf(format, arguments...)))
 }
 
 func (u *updating) mapping(ours *yaml.Node, base map[string]any, theirs *yaml.Node, path string) {

@@ -40,7 +40,7 @@ func (d *declaring) declareObserve() {
 
 // setKnown leaves out what is not known: the URL in the Secret has it.
 func (d *declaring) setKnown(path, value string) {
-	if value != "" && len(value) <= 255 && !strings.Contains(value, "%") {
+	if value != "" && len(value) <= 255 && !strings.ContainsAny(value, "%@") {
 		d.set(path, value, Text, d.transport.DSN)
 	}
 }

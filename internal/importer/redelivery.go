@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,7 +57,7 @@ func (d *declaring) declareRedelivery() error {
 func (d *declaring) declareOption(field optionField) error {
 	if field.path == checkDelayedInterval {
 		// Without LISTEN a doctrine worker polls, so a delayed message waits for no notification.
-		if notify, declared := d.transport.Option("use_notify"); declared && !notify.Field.IsUnknown() && !notify.Field.IsTrue() {
+		if notify, declared := d.transport.Option("use_notify"); declared && isOff(notify) {
 			d.set(field.path, "0s", Text, notify.Field)
 			return nil
 		}
@@ -68,6 +69,26 @@ func (d *declaring) declareOption(field optionField) error {
 	return d.setDuration(field.path, option.Field, field.unit)
 }
 
+// isOff is true for false in YAML and for false or 0 in a DSN. The text 'false' of
+// options is true to PHP.
+func isOff(option messenger.Option) bool {
+	switch option.Field.Kind {
+	case messenger.Bool:
+		return !option.Field.IsTrue()
+	case messenger.Text:
+		return option.Queried() && slices.Contains([]string{"false", "0"}, option.Field.Text())
+	}
+	return false
+}
+
+// shownNumber quotes a number, and nothing else: the text may be a password that slipped.
+func shownNumber(field messenger.Field) string {
+	if _, err := strconv.ParseFloat(field.Text(), 64); err != nil {
+		return " is no number"
+	}
+	return fmt.Sprintf(" is %q", field.Text())
+}
+
 func (d *declaring) setDuration(path string, source messenger.Field, unit time.Duration) error {
 	if source.IsUnknown() {
 		d.unknown(path, source)
@@ -76,7 +97,7 @@ func (d *declaring) setDuration(path string, source messenger.Field, unit time.D
 	}
 	duration, valid := source.Duration(unit)
 	if !valid {
-		return &messenger.Error{At: source.At, Message: fmt.Sprintf("%s is %q: a number from 0 to 292 years was expected", source.Key, source.Text())}
+		return &messenger.Error{At: source.At, Message: fmt.Sprintf("%s%s: a number from 0 to 292 years was expected", source.Key, shownNumber(source))}
 	}
 	d.set(path, humanDuration(duration), Text, source)
 	return nil
@@ -86,7 +107,7 @@ func (d *declaring) declareRetryStrategy() error {
 	retry := d.transport.Retry
 	if retry.Service.IsSet() {
 		d.set(retryStrategy+"service", retry.Service.Value.String(), Text, retry.Service)
-		d.note(retryStrategy+"maxTotal", retry.Service.At, "how long can all the delays of one message be together? The service %s decides it, and without a bound no proof can be pruned", retry.Service.Value)
+		d.note(retryStrategy+"maxTotal", retry.Service.At, "how long can all the delays of one message be together? The service %s decides it, and without a bound no proof can be pruned", messenger.Shown(retry.Service.Value.String()))
 		return nil
 	}
 	if err := d.setNumber(retryStrategy+"maxRetries", retry.MaxRetries, Integer, maxRetries); err != nil {
@@ -119,7 +140,7 @@ func (d *declaring) setNumber(path string, source messenger.Field, kind Kind, li
 	}
 	number, err := strconv.ParseFloat(source.Text(), 64)
 	if err != nil || number < 0 || number > limit {
-		return &messenger.Error{At: source.At, Message: fmt.Sprintf("%s is %q: a manifest holds 0 to %v", source.Key, source.Text(), limit)}
+		return &messenger.Error{At: source.At, Message: fmt.Sprintf("%s%s: a manifest holds 0 to %v", source.Key, shownNumber(source), limit)}
 	}
 	d.set(path, decimal(number), kind, source)
 	return nil

@@ -1,30 +1,20 @@
 package lint
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/messaginginbox/operator/internal/messenger"
 )
 
-const mask = "***"
-
-var (
-	userInformation  = regexp.MustCompile(`(://)[^\s/'"]*@`)
-	secretAssignment = regexp.MustCompile(`(?i)((?:password|passwd|secret|token|auth|access_key|secret_key)[\w-]*['"]?\s*[:=]\s*)[^\s&,}#][^&,}#\s]*`)
-)
-
-// maskSecrets hides the credentials of a line: those that the transports are known to
-// have, and what looks like one.
-func maskSecrets(line string, secrets []string) string {
+// hide hides the credentials that the transports are known to have.
+func hide(text string, secrets []string) string {
 	for _, secret := range secrets {
 		if strings.TrimSpace(secret) != "" {
-			line = strings.ReplaceAll(line, secret, mask)
+			text = strings.ReplaceAll(text, secret, messenger.Masked)
 		}
 	}
-	line = userInformation.ReplaceAllString(line, "${1}"+mask+"@")
-	return secretAssignment.ReplaceAllString(line, "${1}"+mask)
+	return text
 }
 
 // secretsOf are the longest first, since one may be a part of another.
@@ -48,7 +38,7 @@ func excerpt(source messenger.Source, line int, secrets []string) string {
 	if line < 1 {
 		return ""
 	}
-	text := []rune(messenger.Printable(maskSecrets(source.Line(line), secrets)))
+	text := []rune(messenger.Printable(hide(messenger.MaskLine(source.Line(line)), secrets)))
 	if len(text) > maxExcerpt {
 		text = append(text[:maxExcerpt:maxExcerpt], '…')
 	}

@@ -53,7 +53,7 @@ var failureTransportUndeclared = &Rule{
 		}
 		for _, field := range fields {
 			if name := field.Text(); name != "" && s.Transport(name) == nil {
-				report(field.At, field.Key, fmt.Sprintf("%s is not a declared transport", name))
+				report(field.At, field.Key, fmt.Sprintf("%s is not a declared transport", messenger.Shown(name)))
 			}
 		}
 	},
@@ -109,7 +109,7 @@ var retryServiceOpaque = &Rule{
 	check: func(s *subject, report reporter) {
 		for _, transport := range s.covered() {
 			if service := transport.Retry.Service; service.IsSet() && !s.facts.Transports[transport.Name].RetriesBounded {
-				report(service.At, service.Key, fmt.Sprintf("the retry strategy of %s is the service %s", transport.Name, service.Value))
+				report(service.At, service.Key, fmt.Sprintf("the retry strategy of %s is the service %s", transport.Name, messenger.Shown(service.Value.String())))
 			}
 		}
 	},

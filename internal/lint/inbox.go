@@ -106,7 +106,7 @@ var inboxOnAnotherConnection = &Rule{
 				field = transport.InboxConnection
 			}
 			report(field.At, field.Key, fmt.Sprintf("the inbox of %s is on the connection %s, the transaction of the bus %s on %s (%s)",
-				transport.Name, inbox, s.handlingBus().Name, connection, middleware.At))
+				transport.Name, messenger.Shown(inbox), s.handlingBus().Name, messenger.Shown(connection), middleware.At))
 		}
 	},
 }

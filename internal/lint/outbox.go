@@ -3,6 +3,8 @@ package lint
 import (
 	"fmt"
 	"slices"
+
+	"github.com/messaginginbox/operator/internal/messenger"
 )
 
 var outboxMissing = &Rule{
@@ -39,7 +41,7 @@ var outboxUndeclared = &Rule{
 			case name == transport.Name:
 				report(transport.Outbox.At, transport.Outbox.Key, fmt.Sprintf("the outbox of %s is %s itself", transport.Name, name))
 			case s.Transport(name) == nil:
-				report(transport.Outbox.At, transport.Outbox.Key, fmt.Sprintf("the outbox of %s is %s, which is not a declared transport", transport.Name, name))
+				report(transport.Outbox.At, transport.Outbox.Key, fmt.Sprintf("the outbox of %s is %s, which is not a declared transport", transport.Name, messenger.Shown(name)))
 			}
 		}
 	},

@@ -30,7 +30,7 @@ func (s *subject) sharedQueues() []sharedQueue {
 			}) {
 				continue
 			}
-			queue := "the queue " + destination.Queue
+			queue := "the queue " + messenger.Shown(destination.Queue)
 			if destination.Queue == "" {
 				queue = "one DSN and queue"
 			}
@@ -74,7 +74,7 @@ var redisConsumerShared = &Rule{
 			switch {
 			case consumer.IsUnknown() && len(consumer.Value.Variables()) > 0:
 			case consumer.IsSet():
-				report(consumer.At, consumer.Key, fmt.Sprintf("every worker of %s is the consumer %s", transport.Name, consumer.Value))
+				report(consumer.At, consumer.Key, fmt.Sprintf("every worker of %s is the consumer %s", transport.Name, messenger.Shown(consumer.Value.String())))
 			default:
 				report(transport.DSN.At, transport.DSN.Key, fmt.Sprintf("%s names no consumer, so every worker is \"consumer\"", transport.Name))
 			}

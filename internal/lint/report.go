@@ -31,7 +31,9 @@ func (r *Report) source(name string) messenger.Source {
 }
 
 // message hides what a message could have quoted.
-func (r *Report) message(finding Finding) string { return maskSecrets(finding.Message, r.secrets) }
+func (r *Report) message(finding Finding) string {
+	return hide(messenger.MaskText(finding.Message), r.secrets)
+}
 
 // WriteText writes for a person: each finding with its line, and why it matters where
 // a rule comes up for the first time.

@@ -247,7 +247,7 @@ func (l *loader) finish() {
 	configuration := l.configuration
 	if bus := configuration.DefaultBus; bus.Text() != "" && len(configuration.Buses) > 0 &&
 		!slices.ContainsFunc(configuration.Buses, func(b *Bus) bool { return b.Name == bus.Text() }) {
-		l.failures.add(bus.At, "default_bus is %q, but no bus of this name is declared", bus.Text())
+		l.failures.add(bus.At, "default_bus is %q, but no bus of this name is declared", Shown(bus.Text()))
 	}
 	if len(configuration.Buses) > 1 && !configuration.DefaultBus.IsSet() {
 		l.failures.add(configuration.Buses[1].At, "there are %d buses and no default_bus: Symfony asks for one", len(configuration.Buses))

@@ -19,14 +19,14 @@ type Destination struct {
 // Destinations are the queues that a worker of the transport reads. There is none for
 // transports without a broker, and for a custom one its options are the queue's name.
 func (t *Transport) Destinations() []Destination {
-	broker := t.Address.Host.String()
+	broker := t.broker()
 	switch t.Type() {
 	case redelivery.Sync, redelivery.InMemory:
 		return nil
 	case redelivery.Doctrine:
 		return []Destination{{broker, t.setting("table_name", "messenger_messages") + ", queue_name " + t.setting("queue_name", "default")}}
 	case redelivery.Redis:
-		return []Destination{{cmp.Or(broker, t.Address.Address.String()), t.setting("stream", "messages") + ", group " + t.setting("group", "symfony")}}
+		return []Destination{{cmp.Or(broker, t.Address.Address.String()) + t.database(), t.setting("stream", "messages") + ", group " + t.setting("group", "symfony")}}
 	case redelivery.SQS:
 		return []Destination{{t.Address.Host.String(), t.setting("queue_name", "messages")}}
 	case redelivery.Beanstalkd:
@@ -42,6 +42,43 @@ func (t *Transport) Destinations() []Destination {
 		return nil
 	}
 	return []Destination{{t.Address.Address.String(), t.unknownQueue()}}
+}
+
+// defaultPorts by scheme.
+var defaultPorts = map[string]string{"amqp": "5672", "amqps": "5671", "redis": "6379", "rediss": "6379", "beanstalkd": "11300"}
+
+// broker is the host with its port, written the same way whether the DSN, an option or
+// nothing says them. A host that is not known stays as it is in the configuration.
+func (t *Transport) broker() string {
+	hosts, known := t.Address.Host.Known()
+	if !known {
+		return t.Address.Host.String()
+	}
+	port := defaultPorts[t.Address.Scheme]
+	switch t.Type() {
+	case redelivery.Doctrine:
+		return cmp.Or(hosts, "default")
+	case redelivery.AMQP:
+		hosts = cmp.Or(hosts, "localhost")
+	}
+	if hosts == "" || port == "" {
+		return hosts
+	}
+	nodes := strings.Split(strings.ToLower(hosts), ",")
+	for i, node := range nodes {
+		if _, after, found := strings.Cut(node[strings.LastIndexByte(node, ']')+1:], ":"); !found || after == "" {
+			nodes[i] = strings.TrimSuffix(node, ":") + ":" + port
+		}
+	}
+	return strings.Join(nodes, ",")
+}
+
+// database of redis; each has streams of its own.
+func (t *Transport) database() string {
+	if index := t.setting("dbindex", "0"); index != "0" {
+		return " database " + index
+	}
+	return ""
 }
 
 // unknownQueue tells the queues of one unknown broker apart by all options of its
@@ -76,12 +113,7 @@ func (t *Transport) Queues() []string {
 	if names := t.names("queues"); len(names) > 0 {
 		return names
 	}
-	path := strings.Split(strings.Trim(t.Address.Path.text, "/"), "/")
-	exchange := ""
-	if len(path) > 1 {
-		exchange = t.DSN.Value.of(path[1]).String()
-	}
-	return []string{cmp.Or(t.sub("exchange", "name"), exchange, "messages")}
+	return []string{t.Exchange()}
 }
 
 // VirtualHost of an amqp transport; / when it names none.
@@ -127,3 +159,13 @@ func (t *Transport) sub(option, key string) string {
 
 // Value is the option's text as in the configuration.
 func (o Option) Value() string { return o.Field.Value.String() }
+
+// Exchange of an amqp transport: of the options, else of the DSN's path, else messages.
+func (t *Transport) Exchange() string {
+	path := strings.Split(strings.Trim(t.Address.Path.text, "/"), "/")
+	exchange := ""
+	if len(path) > 1 {
+		exchange = t.DSN.Value.of(path[1]).String()
+	}
+	return cmp.Or(t.sub("exchange", "name"), exchange, "messages")
+}

@@ -36,6 +36,8 @@ type DSN struct {
 	Credentials bool
 	// Secrets are the credentials that are written out in the DSN; never show them.
 	Secrets []string
+
+	user, password string
 }
 
 // QueryOption is one option of a DSN's query: NAME[SUB]=VALUE.
@@ -107,6 +109,7 @@ func typeOf(dsn string) redelivery.Type {
 
 // readNode takes //user:password@host:port/path?query#fragment apart.
 func (d *DSN) readNode(dsn Expression, node string) (host, path string) {
+	node = d.cutUnescapedLogin(dsn, node)
 	node, _, _ = strings.Cut(node, "#")
 	node, query, _ := strings.Cut(node, "?")
 	d.readQuery(dsn, query)
@@ -129,6 +132,7 @@ func (d *DSN) readNode(dsn Expression, node string) (host, path string) {
 			password = authority[:at] // a user alone: redis takes it for the password
 		}
 		d.addSecret(dsn.of(password))
+		d.setLogin(authority[:at])
 	}
 	return host, path
 }

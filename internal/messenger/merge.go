@@ -1,5 +1,7 @@
 package messenger
 
+import "strings"
+
 // mergeMessenger merges one resolved framework.messenger block over what the blocks
 // before it declared: scalars and lists of middleware replace, transports, buses and
 // routes merge by name, each option of a transport replaces the whole option.
@@ -28,9 +30,9 @@ func (l *loader) mergeMessenger(block *Value) {
 		case "identity_stamps":
 			configuration.IdentityStamps = l.switched("identity_stamps", entry)
 		case "default_bus":
-			configuration.DefaultBus = l.scalar("default_bus", entry)
+			configuration.DefaultBus = l.named(l.scalar("default_bus", entry))
 		case "failure_transport":
-			configuration.FailureTransport = l.scalar("failure_transport", entry)
+			configuration.FailureTransport = l.named(l.scalar("failure_transport", entry))
 		case "transports":
 			for _, transport := range l.children("transports", entry) {
 				l.mergeTransport(transport)
@@ -60,6 +62,17 @@ func (l *loader) scalar(key string, entry Entry) Field {
 	}
 	return field
 }
+
+// named refuses a DSN where a name belongs: it would be quoted, and written to manifests.
+func (l *loader) named(field Field) Field {
+	if holdsDSN(field.Value.String()) {
+		l.failures.add(field.At, "%s holds a DSN, where a name belongs", field.Key)
+		return Field{}
+	}
+	return field
+}
+
+func holdsDSN(name string) bool { return strings.Contains(name, "://") }
 
 // switched reads a node that can be true, false or a map with its own enabled.
 func (l *loader) switched(key string, entry Entry) Field {
@@ -93,6 +106,10 @@ func (l *loader) children(key string, entry Entry) []Entry {
 }
 
 func (l *loader) mergeTransport(entry Entry) {
+	if holdsDSN(entry.Key) {
+		l.failures.add(entry.At, "the name of a transport holds a DSN: write NAME: 'DSN'")
+		return
+	}
 	key := "transports." + entry.Key
 	transport := l.configuration.Transport(entry.Key)
 	if transport == nil {
@@ -118,11 +135,11 @@ func (l *loader) mergeTransport(entry Entry) {
 		case "options":
 			l.mergeOptions(transport, path, child)
 		case "failure_transport":
-			transport.FailureTransport = l.scalar(path, child)
+			transport.FailureTransport = l.named(l.scalar(path, child))
 		case "retry_strategy":
 			l.mergeRetryStrategy(&transport.Retry, path, child)
 		case "outbox":
-			transport.Outbox = l.outbox(path, child)
+			transport.Outbox = l.named(l.outbox(path, child))
 		case "inbox":
 			l.mergeInbox(transport, path, child)
 		}
@@ -146,7 +163,7 @@ func (l *loader) outbox(path string, entry Entry) Field {
 func (l *loader) mergeInbox(transport *Transport, path string, entry Entry) {
 	transport.Inbox = l.switched(path, entry)
 	if connection := entry.Value.Get("connection"); connection != nil {
-		transport.InboxConnection = fieldOf(path+".connection", connection)
+		transport.InboxConnection = l.named(fieldOf(path+".connection", connection))
 	}
 }
 
@@ -168,6 +185,10 @@ func (l *loader) mergeOptions(transport *Transport, path string, entry Entry) {
 }
 
 func (l *loader) mergeBus(entry Entry) {
+	if holdsDSN(entry.Key) {
+		l.failures.add(entry.At, "the name of a bus holds a DSN")
+		return
+	}
 	var bus *Bus
 	for _, known := range l.configuration.Buses {
 		if known.Name == entry.Key {

@@ -135,7 +135,7 @@ func (p *parameters) lookUp(name string, at Position) *Value {
 		p.failures.add(at, "parameters refer to each other more than %d deep", maxDepth)
 		return &Value{At: at, size: 1}
 	case p.open[name]:
-		p.failures.add(at, "the parameter %q refers to itself", name)
+		p.failures.add(at, "the parameter %q refers to itself", Shown(name))
 		return &Value{At: at, size: 1}
 	}
 	p.open[name] = true

@@ -50,11 +50,11 @@ func (e Errors) Error() string {
 }
 
 func (e *Errors) add(at Position, format string, arguments ...any) {
-	*e = append(*e, &Error{At: at, Message: Printable(fmt.Sprintf(format, arguments...))})
+	*e = append(*e, &Error{At: at, Message: Printable(MaskText(fmt.Sprintf(format, arguments...)))})
 }
 
 func errorAt(at Position, format string, arguments ...any) error {
-	return &Error{At: at, Message: Printable(fmt.Sprintf(format, arguments...))}
+	return &Error{At: at, Message: Printable(MaskText(fmt.Sprintf(format, arguments...)))}
 }
 
 // Printable makes one line of a text that a configuration may have filled with

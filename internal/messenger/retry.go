@@ -27,7 +27,7 @@ func (l *loader) mergeRetryStrategy(strategy *RetryStrategy, path string, entry 
 		field := l.scalar(path+"."+child.Key, child)
 		switch child.Key {
 		case "service":
-			strategy.Service = field
+			strategy.Service = l.named(field)
 			service = field.IsSet()
 			continue
 		case "max_retries":
@@ -49,7 +49,7 @@ func (l *loader) mergeRetryStrategy(strategy *RetryStrategy, path string, entry 
 				l.failures.add(field.At, "%s is %s; Symfony allows 0 to 1", field.Key, field.Text())
 			}
 		default:
-			l.failures.add(child.At, "%s is no option of a retry strategy", path+"."+child.Key)
+			l.failures.add(child.At, "%s is no option of a retry strategy", path+"."+Shown(child.Key))
 			continue
 		}
 		others = others || field.IsSet()
@@ -67,7 +67,7 @@ func (l *loader) atLeast(field Field, minimum float64, whole bool) {
 	number, err := strconv.ParseFloat(field.Text(), 64)
 	switch {
 	case err != nil || math.IsNaN(number) || math.IsInf(number, 0) || field.Kind == Bool:
-		l.failures.add(field.At, "%s is %q, not a number", field.Key, field.Text())
+		l.failures.add(field.At, "%s is not a number", field.Key) // the text may be a password that slipped
 	case whole && number != math.Trunc(number):
 		l.failures.add(field.At, "%s is %s; Symfony allows whole numbers only", field.Key, field.Text())
 	case number < minimum:

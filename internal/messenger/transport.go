@@ -76,10 +76,14 @@ type Option struct {
 	Name  string
 	Field Field
 	// Nested is the whole value when it came from options and is a list or map.
-	Nested *Value
+	Nested  *Value
+	fromDSN bool
 	// Sub has the keys below the name when it came from a query: queues[orders].
 	Sub []string
 }
+
+// Queried says that the option came from the DSN, where every value is a text.
+func (o Option) Queried() bool { return o.fromDSN }
 
 func (t *Transport) setDeclared(option Option) {
 	for i := range t.declared {
@@ -101,7 +105,7 @@ func (t *Transport) TypeKnown() bool { return t.Address.SchemeKnown }
 func (t *Transport) describe() {
 	t.Address = ParseDSN(t.DSN.Value)
 	for _, option := range t.Address.Query {
-		t.queried = append(t.queried, Option{Name: option.Name, Sub: option.Sub, Field: t.partOfDSN("query "+option.Name, option.Value)})
+		t.queried = append(t.queried, Option{Name: option.Name, Sub: option.Sub, fromDSN: true, Field: t.partOfDSN("query "+option.Name, option.Value)})
 	}
 	parts := strings.Split(strings.TrimRight(t.Address.Path.text, "/"), "/")
 	switch t.Type() {

@@ -68,6 +68,9 @@ func syntaxError(source Source, err error) error {
 		line := source.Line(at.Line)
 		at.Column = utf8.RuneCountInString(line) - utf8.RuneCountInString(strings.TrimLeft(line, " ")) + 1
 	}
+	if strings.Contains(message, "unknown anchor") { // it would quote what may be a password after *
+		message = "an alias refers to an unknown anchor"
+	}
 	return errorAt(at, "not valid YAML: %s", message)
 }
 
@@ -195,7 +198,7 @@ func (b *mapBuilder) set(entry Entry) error {
 		return nil
 	}
 	if first := b.entries[i]; !b.merged && first.Value.Kind != Null {
-		return errorAt(entry.At, "the key %q is repeated: it is already at %s, and Symfony refuses a key that comes twice", entry.Key, first.At)
+		return errorAt(entry.At, "the key %q is repeated: it is already at %s, and Symfony refuses a key that comes twice", Shown(entry.Key), first.At)
 	}
 	b.entries[i] = entry
 	return nil

@@ -13,6 +13,9 @@ const (
 	maxStretch = 4
 )
 
+// expiredInPages is the condition for what is expired, in front of that for the pages.
+const expiredInPages = `{time} < $3 AND {time} > '-infinity' AND `
+
 // heapWalk goes through all pages of a table that has no index in the order of the
 // timestamp. Its positions are page numbers.
 type heapWalk struct {
@@ -78,8 +81,18 @@ func (w *heapWalk) step(ctx context.Context, size int) (int64, error) {
 
 func (w *heapWalk) visit(ctx context.Context, from, end int64) (int64, error) {
 	var rows int64
-	visit := w.table.visit(w.dryRun, `{time} < $3 AND {time} > '-infinity' AND `+w.table.pageRange, &rows, from, end, w.table.value(w.cutoff))
+	visit := w.table.visit(w.dryRun, expiredInPages+w.table.pageRange, &rows, from, end, w.table.value(w.cutoff))
 	return rows, w.session.transaction(ctx, visit)
+}
+
+func (w *heapWalk) lookup(ctx context.Context, size int, ids []string) (heldRecords, error) {
+	end, last := w.end(size)
+	var found heldRecords
+	err := w.session.transaction(ctx, w.table.lookup(expiredInPages+w.table.pageRange, ids, &found, w.open[0].from, end, w.table.value(w.cutoff)))
+	if err == nil {
+		w.advance(end, last)
+	}
+	return found, err
 }
 
 func (w *heapWalk) skip(_ context.Context, size int) error {

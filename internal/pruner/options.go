@@ -7,6 +7,7 @@
 package pruner
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -34,10 +35,24 @@ type Options struct {
 	MaxReplicaLag time.Duration
 	// DryRun counts the expired records and deletes nothing.
 	DryRun bool
+	// Waiting, when not nil, returns the ids of the messages that still wait in a failure
+	// transport or an outbox. It is asked once, before the first record is deleted. The
+	// proofs of these messages are kept, however old they are.
+	Waiting func(ctx context.Context) (Waiting, error)
 	// LockTimeout is how long one statement waits for a lock. 0: 500 ms.
 	LockTimeout time.Duration
 	// StatementTimeout is how long one statement may take. 0: 10 s.
 	StatementTimeout time.Duration
+}
+
+// Waiting is which messages still wait in queues.
+type Waiting struct {
+	// IDs of the messages.
+	IDs []string
+	// Refusal, when not empty, says why the ids are not complete. The run then deletes nothing.
+	Refusal string
+	// Note is added to the report's message.
+	Note string
 }
 
 const (

@@ -71,6 +71,14 @@ func (r *run) prune(ctx context.Context) (err error) {
 	}
 	r.session.earliest = c.now
 	r.report.Cutoff = &c.instant
+	stop, err := r.holdBack(ctx, &t, c)
+	if err != nil {
+		return err
+	}
+	if stop != "" {
+		r.stop(stop)
+		return nil
+	}
 	w, err := r.newWalk(ctx, t, c)
 	if err != nil {
 		return err
@@ -101,11 +109,17 @@ func (r *run) describe(ctx context.Context, t table, c cutoff, w walk) error {
 		}
 		r.report.OldestRemaining = &instant
 	}
+	if held := r.report.HeldSince; held != nil && (r.report.OldestRemaining == nil || held.Before(*r.report.OldestRemaining)) {
+		r.report.OldestRemaining = held
+	}
 	verb := "deleted"
 	if r.options.DryRun {
 		verb = "dry run, nothing deleted: would delete"
 	}
 	r.report.note("%s %d records from %s that were older than %s", verb, r.report.RowsDeleted, t.name, c.instant.Format(time.RFC3339))
+	if r.report.Held > 0 {
+		r.report.note("kept %d expired records, the oldest from %s, because their messages still wait in a queue", r.report.Held, r.report.HeldSince.Format(time.RFC3339))
+	}
 	if !t.ordered {
 		r.report.note("no btree index on %s, so every page of the table was read", t.column)
 		return nil
@@ -140,6 +154,11 @@ func (r *run) conclude(ctx context.Context, err error) (Report, error) {
 	case ctx.Err() != nil && report.Cutoff == nil:
 		report.Result, report.Reason, report.Message = ResultTimeLimit, ReasonInterrupted, "the run was asked to stop before its first slice"
 		return *report, nil
+	}
+	var unread *unreadError
+	if errors.As(err, &unread) {
+		report.Result, report.Reason, report.Message = ResultFailed, ReasonQueuesUnread, unread.Error()
+		return *report, err
 	}
 	failure := database.Classify(err)
 	report.Result, report.Reason = ResultFailed, failure.Reason

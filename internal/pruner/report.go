@@ -31,6 +31,8 @@ const (
 	ReasonClockMovedBack = "ClockMovedBack"           // the database's clock shows an earlier time than before
 	ReasonTooShort       = "TooShort"                 // the retention does not cover the required window
 	ReasonRetentionZero  = "RetentionZero"            // the retention is zero or negative
+	ReasonMessagesWait   = "TooManyMessagesWait"      // more messages wait in queues than can be compared with the proofs
+	ReasonQueuesUnread   = "QueuesUnread"             // which messages wait in queues could not be read
 	ReasonInvalidOptions = "InvalidOptions"           // another option is out of its range
 )
 
@@ -55,6 +57,11 @@ type Report struct {
 	// OldestRemaining is the oldest record after the run. Unset when the table is empty,
 	// and without an index that could tell.
 	OldestRemaining *time.Time `json:"oldestRemaining,omitempty"`
+	// Held is the number of expired records that were kept because their messages still
+	// wait in a queue.
+	Held int64 `json:"held,omitempty"`
+	// HeldSince is the processed-at time of the oldest of them.
+	HeldSince *time.Time `json:"heldSince,omitempty"`
 	// DurationSeconds of the run.
 	DurationSeconds float64 `json:"durationSeconds"`
 	// LongestTransactionSeconds is the longest time that a transaction of the run held locks.

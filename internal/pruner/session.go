@@ -63,12 +63,12 @@ type statement struct {
 	sql       string
 	arguments []any
 	affected  *int64 // the number of records that it changed
-	value     any    // or the one value of the one row that it returns
+	row       []any  // or where the values of the one row go that it returns
 }
 
 func (s statement) receive(results pgx.BatchResults) error {
-	if s.value != nil {
-		return results.QueryRow().Scan(s.value)
+	if s.row != nil {
+		return results.QueryRow().Scan(s.row...)
 	}
 	tag, err := results.Exec()
 	*s.affected = tag.RowsAffected()
@@ -77,7 +77,7 @@ func (s statement) receive(results pgx.BatchResults) error {
 
 // read scans the one value of one row; pgx.ErrNoRows says that there is none.
 func (s *session) read(ctx context.Context, value any, sql string, arguments ...any) error {
-	return s.transaction(ctx, statement{sql: sql, arguments: arguments, value: value})
+	return s.transaction(ctx, statement{sql: sql, arguments: arguments, row: []any{value}})
 }
 
 // transaction runs the settings and the statements, in one round trip. What is sent

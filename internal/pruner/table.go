@@ -1,6 +1,8 @@
 package pruner
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,8 +26,10 @@ const (
 
 // table is what the statements need to know of the inbox table.
 type table struct {
-	name      string // quoted and qualified, for statements and messages
-	column    string // quoted processed-at column
+	name      string   // quoted and qualified, for statements and messages
+	column    string   // quoted processed-at column
+	messageID string   // the message's id in the form of normalized, as an expression
+	held      []string // such ids of the records that stay although they are expired
 	oid       uint32
 	zoneless  bool   // the column has no time zone
 	timeZone  string // in which a column without time zone is written
@@ -37,6 +41,7 @@ func newTable(c dbschema.Contract, o dbschema.Observed, serverVersion int) table
 	t := table{
 		name:      pgx.Identifier{c.Schema, c.Table}.Sanitize(),
 		column:    pgx.Identifier{c.ProcessedAt}.Sanitize(),
+		messageID: `replace(lower(` + pgx.Identifier{c.MessageID}.Sanitize() + `::text), '-', '')`,
 		oid:       o.OID,
 		timeZone:  c.TimeZone,
 		pageRange: pageRangeByBounds,
@@ -58,7 +63,7 @@ func newTable(c dbschema.Contract, o dbschema.Observed, serverVersion int) table
 
 // sql fills in the names of the table and of its timestamp column.
 func (t table) sql(statement string) string {
-	return strings.NewReplacer("{table}", t.name, "{time}", t.column).Replace(statement)
+	return strings.NewReplacer("{table}", t.name, "{time}", t.column, "{id}", t.messageID).Replace(statement)
 }
 
 // value is a position as a parameter of the column's very type: of another one, the
@@ -70,10 +75,36 @@ func (t table) value(position time.Time) any {
 	return pgtype.Timestamptz{Time: position, Valid: true}
 }
 
-// visit deletes the records that meet the condition, or under a dry run counts them, into rows.
+// visit deletes the records that meet the condition and are not held, or under a dry run
+// counts them, into rows.
 func (t table) visit(dryRun bool, condition string, rows *int64, arguments ...any) statement {
+	notHeld, arguments := t.notHeld(arguments)
+	return t.statement(dryRun, condition+notHeld, rows, arguments)
+}
+
+func (t table) statement(dryRun bool, condition string, rows *int64, arguments []any) statement {
 	if dryRun {
-		return statement{sql: t.sql(`SELECT count(*) FROM {table} WHERE ` + condition), arguments: arguments, value: rows}
+		return statement{sql: t.sql(`SELECT count(*) FROM {table} WHERE ` + condition), arguments: arguments, row: []any{rows}}
 	}
 	return statement{sql: t.sql(`DELETE FROM {table} WHERE ` + condition), arguments: arguments, affected: rows}
+}
+
+// notHeld is a condition, and the arguments with its own; empty when nothing is held.
+func (t table) notHeld(arguments []any) (condition string, all []any) {
+	if len(t.held) == 0 {
+		return "", arguments
+	}
+	all = append(slices.Clone(arguments), t.held)
+	return fmt.Sprintf(` AND {id} NOT IN (SELECT unnest($%d::text[]))`, len(all)), all
+}
+
+// lookup finds the records that meet the condition and have one of the ids.
+func (t table) lookup(condition string, ids []string, found *heldRecords, arguments ...any) statement {
+	arguments = append(arguments, ids)
+	return statement{
+		sql: t.sql(fmt.Sprintf(`SELECT count(*), min({time}), coalesce(array_agg(DISTINCT {id}), '{}') FROM {table} WHERE %s AND {id} IN (SELECT unnest($%d::text[]))`,
+			condition, len(arguments))),
+		arguments: arguments,
+		row:       []any{&found.count, &found.oldest, &found.ids},
+	}
 }

@@ -53,7 +53,7 @@ func (w *timeWalk) find(from time.Time, size int, found *boundary) statement {
 	return statement{
 		sql:       w.table.sql(`SELECT (SELECT {time} FROM {table} WHERE {time} >= $1 AND {time} < $2 ORDER BY {time} OFFSET $3 LIMIT 1)`),
 		arguments: []any{w.table.value(from), w.table.value(w.open[0].to), int64(size)},
-		value:     &found.at,
+		row:       []any{&found.at},
 	}
 }
 
@@ -111,6 +111,19 @@ func (w *timeWalk) tryStep(ctx context.Context, size int) (int64, error) {
 	return rows, nil
 }
 
+func (w *timeWalk) lookup(ctx context.Context, size int, ids []string) (heldRecords, error) {
+	end, last, _, err := w.locate(ctx, size)
+	if err != nil {
+		return heldRecords{}, err
+	}
+	var found heldRecords
+	err = w.session.transaction(ctx, w.table.lookup(`{time} >= $1 AND {time} < $2`, ids, &found, w.table.value(w.open[0].from), w.table.value(end)))
+	if err == nil {
+		w.move(end, last)
+	}
+	return found, err
+}
+
 func (w *timeWalk) move(to time.Time, last bool) {
 	w.next = nil
 	w.advance(to, last)
@@ -120,10 +133,15 @@ func (w *timeWalk) move(to time.Time, last bool) {
 // stays, for the others, unless nothing could be deleted.
 func (w *timeWalk) stepWithin(ctx context.Context, end time.Time, size int) (int64, error) {
 	var rows int64
-	err := w.session.transaction(ctx, w.table.visit(false, `{time} = $1 AND ctid = ANY (ARRAY(SELECT ctid FROM {table} WHERE {time} = $1 LIMIT $2))`,
-		&rows, w.table.value(w.open[0].from), int64(size)))
+	// The inner condition leaves out what is held: the limit counts records to delete.
+	inner, arguments := w.table.notHeld([]any{w.table.value(w.open[0].from), int64(size)})
+	err := w.session.transaction(ctx, w.table.statement(false, `{time} = $1 AND ctid = ANY (ARRAY(SELECT ctid FROM {table} WHERE {time} = $1`+inner+` LIMIT $2))`, &rows, arguments))
 	w.next = nil
-	if err == nil && rows == 0 {
+	switch {
+	case err != nil || rows > 0:
+	case len(w.table.held) > 0:
+		w.move(end, false)
+	default:
 		w.pass(end, false)
 	}
 	return rows, err

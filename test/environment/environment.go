@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -50,8 +51,8 @@ type Environment struct {
 }
 
 // Up brings everything up and says on log what it is at. What was started is ended by
-// Down, also after an error. The name, such as demo, keeps environments apart that are up
-// at the same time; one of that name that a crash left is ended first.
+// Down, also after an error. The name, such as demo, and the checkout keep environments
+// apart that are up at the same time; one that a crash left is ended first.
 func Up(ctx context.Context, name string, log io.Writer) (_ *Environment, err error) {
 	root, err := repository()
 	if err != nil {
@@ -61,7 +62,7 @@ func Up(ctx context.Context, name string, log io.Writer) (_ *Environment, err er
 	if err != nil {
 		return nil, fmt.Errorf("finding the cache directory: %w", err)
 	}
-	e := &Environment{root: root, log: log, directory: filepath.Join(cache, "messaginginbox-operator", "cluster-"+name)}
+	e := &Environment{root: root, log: log, directory: filepath.Join(cache, "messaginginbox-operator", fmt.Sprintf("cluster-%s-%08x", name, crc32.ChecksumIEEE([]byte(root))))}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Down(context.WithoutCancel(ctx)))

@@ -1,0 +1,258 @@
+package assessment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/messaginginbox/operator/api/v1alpha1"
+	"github.com/messaginginbox/operator/internal/probe"
+	"github.com/messaginginbox/operator/internal/redelivery"
+)
+
+// Observations are the newest looks at the transports that declare observe, by name, and
+// what earlier looks left in the status.
+type Observations struct {
+	Results  map[string]probe.Result
+	Settings map[string]*v1alpha1.ObservedSettings
+}
+
+// Observe joins the newest looks with the status of earlier ones: what a broker was seen to
+// be set to counts until it is seen to be set otherwise.
+func Observe(results []probe.Result, earlier []v1alpha1.TransportStatus) Observations {
+	observations := Observations{Results: map[string]probe.Result{}, Settings: map[string]*v1alpha1.ObservedSettings{}}
+	for _, result := range results {
+		observations.Results[result.Transport] = result
+		if result.Seen != nil {
+			observations.Settings[result.Transport] = settingsOf(result)
+		}
+	}
+	for i := range earlier {
+		name := earlier[i].Name
+		result, observed := observations.Results[name]
+		if observed && result.Seen == nil && earlier[i].Observed != nil {
+			observations.Settings[name] = earlier[i].Observed
+		}
+	}
+	return observations
+}
+
+// Complete says that every transport that declares observe was looked at since the
+// operator started, with success or not.
+func (o Observations) Complete() bool {
+	for _, result := range o.Results {
+		if result.Failure == nil && result.At.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+func settingsOf(result probe.Result) *v1alpha1.ObservedSettings {
+	seen, declared := result.Seen.Settings, result.Declared
+	settings := &v1alpha1.ObservedSettings{
+		VisibilityTimeout: shown(seen.VisibilityTimeout), ConsumerTimeout: shown(seen.ConsumerTimeout), TTR: shown(seen.TTR),
+		MessageTTL: shown(seen.MessageTTL), QueueExpiry: shown(seen.QueueExpiry), Retention: shown(seen.Retention), DeliveryLimit: seen.DeliveryLimit,
+		RedeliverTimeout: shown(declared.RedeliverTimeout), CheckDelayedInterval: shown(declared.CheckDelayedInterval),
+		ClaimInterval: shown(declared.ClaimInterval), Heartbeat: shown(declared.Heartbeat),
+	}
+	// A smaller number changes all the time and decides nothing.
+	if seen.PendingEntries != nil && *seen.PendingEntries > redelivery.DefaultMaxPending {
+		settings.PendingEntries = seen.PendingEntries
+	}
+	if *settings == (v1alpha1.ObservedSettings{}) {
+		return nil
+	}
+	return settings
+}
+
+func shown(d *time.Duration) *metav1.Duration {
+	if d == nil {
+		return nil
+	}
+	return &metav1.Duration{Duration: *d}
+}
+
+// ObservedRequirement is Requirement with what was observed where that is larger. It
+// returns one sentence for each declared value that an observed one has overruled.
+func ObservedRequirement(spec *v1alpha1.MessagingInboxSpec, observations Observations) (redelivery.Requirement, []string) {
+	transports := make([]redelivery.Transport, 0, len(spec.Transports))
+	var overruled []string
+	for i := range spec.Transports {
+		transport := declaredTransport(&spec.Transports[i], spec.Redelivery)
+		if settings := observations.Settings[transport.Name]; settings != nil {
+			r := raising{transport: &transport}
+			r.apply(settings)
+			overruled = append(overruled, r.overruled...)
+		}
+		transports = append(transports, transport)
+	}
+	return redelivery.Require(transports), overruled
+}
+
+// raising puts observed values into one transport.
+type raising struct {
+	transport *redelivery.Transport
+	overruled []string
+}
+
+func (r *raising) apply(settings *v1alpha1.ObservedSettings) {
+	t := r.transport
+	// The DSN is what the application runs with, and Symfony prefers it to its options.
+	r.raise("redeliverTimeout", &t.RedeliverTimeout, settings.RedeliverTimeout, redelivery.OriginDSN, 0)
+	r.raise("checkDelayedInterval", &t.CheckDelayedInterval, settings.CheckDelayedInterval, redelivery.OriginDSN, 0)
+	r.raise("claimInterval", &t.ClaimInterval, settings.ClaimInterval, redelivery.OriginDSN, 0)
+	if heartbeat := settings.Heartbeat; heartbeat != nil && heartbeat.Duration == 0 && t.Heartbeat.Value > 0 {
+		// Without a heartbeat nothing ends a hung worker's connection: that is the longer one.
+		t.Heartbeat = redelivery.Setting{Origin: redelivery.OriginDSN}
+		r.overrule("heartbeat", "0s", "a heartbeat")
+	} else if !t.Heartbeat.IsSet() || t.Heartbeat.Value > 0 {
+		r.raise("heartbeat", &t.Heartbeat, heartbeat, redelivery.OriginDSN, 0)
+	}
+	// A queue's own time-out is what is: the default is only the most that it can be.
+	r.raise("visibilityTimeout", &t.VisibilityTimeout, settings.VisibilityTimeout, redelivery.OriginObserved, 0)
+	r.raise("consumerTimeout", &t.ConsumerTimeout, settings.ConsumerTimeout, redelivery.OriginObserved, redelivery.DefaultConsumerTimeout)
+	r.raise("ttr", &t.TTR, settings.TTR, redelivery.OriginObserved, redelivery.DefaultTTR)
+	if pending := settings.PendingEntries; pending != nil {
+		declared := redelivery.DefaultMaxPending
+		if t.MaxPending.IsSet() {
+			declared = t.MaxPending.Value
+		}
+		if *pending > declared {
+			t.MaxPending = redelivery.Count{Value: *pending, Origin: redelivery.OriginObserved}
+			r.overrule("maxPending", fmt.Sprint(*pending), fmt.Sprint(declared))
+		}
+	}
+}
+
+// raise takes the observed value when it is larger than the declared one, or than the
+// least that counts when nothing is declared.
+func (r *raising) raise(field string, declared *redelivery.Setting, observed *metav1.Duration, origin redelivery.Origin, least time.Duration) {
+	switch {
+	case observed == nil:
+	case !declared.IsSet() && observed.Duration >= least:
+		*declared = redelivery.Setting{Value: observed.Duration, Origin: origin}
+	case declared.IsSet() && observed.Duration > declared.Value:
+		r.overrule(field, Human(observed.Duration), Human(declared.Value))
+		*declared = redelivery.Setting{Value: observed.Duration, Origin: origin}
+	}
+}
+
+func (r *raising) overrule(field, observed, declared string) {
+	r.overruled = append(r.overruled, fmt.Sprintf("%s has a %s of %s, not %s", r.transport.Name, field, observed, declared))
+}
+
+// ObservedRetentionSafe is RetentionSafe with what was observed. A failure transport whose
+// oldest message is older than its maxAge shows that the declared window is wrong.
+func ObservedRetentionSafe(spec *v1alpha1.MessagingInboxSpec, requirement redelivery.Requirement, observations Observations, overruled []string, now time.Time) metav1.Condition {
+	safe := RetentionSafe(spec, requirement)
+	if safe.Status == metav1.ConditionTrue {
+		if broken := exceeded(spec, observations, now); len(broken) > 0 {
+			return isFalse(v1alpha1.ConditionRetentionSafe, v1alpha1.ReasonMaxAgeExceeded,
+				"%s. A message that is retried from there can come back after its proof is gone, so nothing is pruned. Retry or remove these messages, or raise maxAge.", strings.Join(broken, "; "))
+		}
+	}
+	if len(overruled) > 0 {
+		safe = condition(safe.Type, safe.Status, safe.Reason, "%s Observed, and counted: %s.", safe.Message, named(overruled))
+	}
+	return safe
+}
+
+// exceeded names the failure transports of covered transports that hold a message longer
+// than declared. RabbitMQ counts a message's age from its first publish, some retries
+// before it fails, which errs on the safe side. The message tells when the oldest one
+// entered: that stays the same as long as it waits.
+func exceeded(spec *v1alpha1.MessagingInboxSpec, observations Observations, now time.Time) []string {
+	var broken []string
+	for i := range spec.Transports {
+		failure := &spec.Transports[i]
+		if failure.Redelivery == nil || failure.Redelivery.MaxAge == nil || !slices.ContainsFunc(spec.Transports, func(t v1alpha1.Transport) bool {
+			return t.Inbox && !t.BatchHandlers && t.FailureTransport == failure.Name
+		}) {
+			continue
+		}
+		maxAge := failure.Redelivery.MaxAge.Duration.Duration
+		result := observations.Results[string(failure.Name)]
+		if result.Seen == nil || result.Seen.Oldest == nil || now.Sub(*result.Seen.Oldest) <= maxAge {
+			continue
+		}
+		broken = append(broken, fmt.Sprintf("spec.transports[%s].redelivery.maxAge is %s, but its oldest message waits since %s",
+			failure.Name, Human(maxAge), result.Seen.Oldest.Format(time.RFC3339)))
+	}
+	return broken
+}
+
+// ShowObserved adds to the statuses what was seen of the transports.
+func ShowObserved(statuses []v1alpha1.TransportStatus, observations Observations, now time.Time) {
+	for i := range statuses {
+		status := &statuses[i]
+		status.Observed = observations.Settings[status.Name]
+		result := observations.Results[status.Name]
+		if result.Seen == nil {
+			continue
+		}
+		seen := result.Seen
+		status.Messages = &v1alpha1.MessageCounts{Pending: seen.Pending, Delayed: seen.Delayed, InFlight: seen.InFlight, Stuck: seen.Stuck}
+		if seen.Oldest != nil {
+			status.OldestAge = &metav1.Duration{Duration: inSteps(now.Sub(*seen.Oldest))}
+		}
+	}
+}
+
+// inSteps keeps the status from changing with every look at a message that just waits.
+func inSteps(age time.Duration) time.Duration {
+	switch {
+	case age < time.Hour:
+		return max(age, 0).Truncate(time.Minute)
+	case age < 24*time.Hour:
+		return age.Truncate(10 * time.Minute)
+	default:
+		return age.Truncate(time.Hour)
+	}
+}
+
+// TransportsObserved says whether the operator could look at the transports that declare
+// observe, and what it could not see.
+func TransportsObserved(spec *v1alpha1.MessagingInboxSpec, observations Observations) metav1.Condition {
+	const conditionType = v1alpha1.ConditionTransportsObserved
+	var unseen, failures, gaps []string
+	observed := 0
+	for i := range spec.Transports {
+		if spec.Transports[i].Observe == nil {
+			continue
+		}
+		observed++
+		name := string(spec.Transports[i].Name)
+		result := observations.Results[name]
+		switch {
+		case result.Failure != nil:
+			failures = append(failures, fmt.Sprintf("%s (%s): %s", name, result.Failure.Reason, result.Failure.Message))
+		case result.Seen == nil:
+			unseen = append(unseen, name)
+		case len(result.Seen.Gaps) > 0:
+			gaps = append(gaps, fmt.Sprintf("%s: %s", name, strings.Join(result.Seen.Gaps, ", ")))
+		}
+	}
+	switch {
+	case observed == 0:
+		return isUnknown(conditionType, v1alpha1.ReasonNotDeclared, "No transport declares observe. The windows are computed from what is declared, not from what the brokers hold.")
+	case len(failures) > 0:
+		return isFalse(conditionType, v1alpha1.ReasonProbeFailed, "%d of %d transports could not be looked at; what is declared, or was last seen, counts. %s.", len(failures), observed, joinedFew(failures))
+	case len(unseen) > 0:
+		return isUnknown(conditionType, v1alpha1.ReasonNotLookedYet, "Not looked at yet: %s.", named(unseen))
+	case len(gaps) > 0:
+		return isTrue(conditionType, v1alpha1.ReasonPartlyObserved, "The %d transports that declare observe were looked at. Not visible: %s.", observed, joinedFew(gaps))
+	default:
+		return isTrue(conditionType, v1alpha1.ReasonObserved, "The %d transports that declare observe were looked at.", observed)
+	}
+}
+
+func joinedFew(sentences []string) string {
+	if more := len(sentences) - maxNamed; more > 0 {
+		return strings.Join(sentences[:maxNamed], "; ") + fmt.Sprintf("; and %d more", more)
+	}
+	return strings.Join(sentences, "; ")
+}

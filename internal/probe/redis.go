@@ -1,0 +1,210 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// scanPage is how many entries one command returns: redis serves nobody else meanwhile.
+	scanPage = 500
+	// scanLimit is how many entries one look goes through at most.
+	scanLimit = 10_000
+)
+
+// redisStream looks at the stream, its consumer group and the set of delayed messages.
+func redisStream(ctx context.Context, target Target) (Observation, error) {
+	client, err := NewRedis(target)
+	if err != nil {
+		return Observation{}, err
+	}
+	defer func() { _ = client.Close() }() // nothing depends on a clean goodbye
+	look := &streamLook{client: client, target: target}
+	look.stream, look.delayed, look.group = target.StreamKeys()
+	for _, part := range []func(context.Context) error{look.readGroup, look.readLength, look.readPending, look.readWaiting, look.readDelayed} {
+		if err := part(ctx); err != nil {
+			return Observation{}, look.explain(err)
+		}
+	}
+	return look.seen, nil
+}
+
+// streamLook is one look under way.
+type streamLook struct {
+	client                 redis.UniversalClient
+	target                 Target
+	stream, delayed, group string
+
+	state redis.XInfoGroup
+	seen  Observation
+}
+
+func (l *streamLook) readGroup(ctx context.Context) error {
+	groups, err := l.client.XInfoGroups(ctx, l.stream).Result()
+	if err != nil {
+		return err
+	}
+	index := slices.IndexFunc(groups, func(group redis.XInfoGroup) bool { return group.Name == l.group })
+	if index < 0 {
+		return failed(ReasonQueueNotFound, "%s: the stream %s has no group %s: check observe.group, or the DSN's path /stream/group", l.target.Broker(), l.stream, l.group)
+	}
+	l.state = groups[index]
+	l.seen.Settings.PendingEntries = &l.state.Pending
+	return nil
+}
+
+func (l *streamLook) readLength(ctx context.Context) error {
+	length, err := l.client.XLen(ctx, l.stream).Result()
+	l.seen.Settings.StreamLength = &length
+	return err
+}
+
+// readPending sorts the entries that were delivered and not acknowledged.
+func (l *streamLook) readPending(ctx context.Context) error {
+	var read, redelivered int64
+	start := "-"
+	for read < min(l.state.Pending, scanLimit) {
+		entries, err := l.client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: l.stream, Group: l.group, Start: start, End: "+", Count: scanPage}).Result()
+		if missing := l.missingRight(err, "XPENDING"); missing || err != nil {
+			l.seen.InFlight = l.state.Pending
+			return unless(missing, err)
+		}
+		for _, entry := range entries {
+			if entry.Idle >= l.target.RedeliverTimeout {
+				l.seen.Stuck++
+			}
+			if entry.RetryCount > 1 {
+				redelivered++
+			}
+			if entered, known := enteredAt(entry.ID); known {
+				l.seen.sawOldest(entered)
+			}
+			start = "(" + entry.ID
+		}
+		read += int64(len(entries))
+		if len(entries) < scanPage {
+			break
+		}
+	}
+	l.seen.Redelivered = &redelivered
+	l.seen.InFlight = max(l.state.Pending-l.seen.Stuck, 0)
+	if l.state.Pending > scanLimit {
+		l.seen.gap(fmt.Sprintf("%s has more than %d pending entries: which of them are stuck was counted among the oldest %d only", l.stream, scanLimit, scanLimit))
+	}
+	return nil
+}
+
+// readWaiting counts what was not delivered yet. Redis knows the lag but for a stream
+// from which entries were deleted in between; then the entries themselves are counted.
+func (l *streamLook) readWaiting(ctx context.Context) error {
+	first, err := l.after(ctx, l.state.LastDeliveredID, 1)
+	missing := l.missingRight(err, "XRANGE")
+	if err != nil && !missing {
+		return err
+	}
+	if len(first) > 0 {
+		if entered, known := enteredAt(first[0].ID); known {
+			l.seen.sawOldest(entered)
+		}
+	}
+	// The client shows a lag that is not known as -1, and one that a server before redis 7
+	// does not tell as 0.
+	if l.state.Lag < 0 || l.state.Lag == 0 && len(first) > 0 {
+		return l.countWaiting(ctx)
+	}
+	l.seen.Pending = l.state.Lag
+	return nil
+}
+
+func (l *streamLook) countWaiting(ctx context.Context) error {
+	l.seen.Pending = 0
+	last := l.state.LastDeliveredID
+	for l.seen.Pending < scanLimit {
+		entries, err := l.after(ctx, last, scanPage)
+		if l.missingRight(err, "XRANGE") {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		l.seen.Pending += int64(len(entries))
+		if len(entries) < scanPage {
+			return nil
+		}
+		last = entries[len(entries)-1].ID
+	}
+	// What is neither pending nor acknowledged and deleted waits.
+	l.seen.Pending = max(*l.seen.Settings.StreamLength-l.state.Pending, l.seen.Pending)
+	l.seen.gap(fmt.Sprintf("redis does not know the lag of the group %s, and more than %d messages wait: their number is the stream's length without the pending entries, which counts too many unless delete_after_ack is on", l.group, scanLimit))
+	return nil
+}
+
+func (l *streamLook) after(ctx context.Context, id string, count int64) ([]redis.XMessage, error) {
+	return l.client.XRangeN(ctx, l.stream, "("+id, "+", count).Result()
+}
+
+// readDelayed counts the delayed messages. One whose time has come waits for a worker to
+// move it to the stream.
+func (l *streamLook) readDelayed(ctx context.Context) error {
+	now := strconv.FormatInt(time.Now().UnixMilli(), 10)
+	due, err := l.client.ZCount(ctx, l.delayed, "-inf", now).Result()
+	if missing := l.missingRight(err, "ZCOUNT"); missing || err != nil {
+		return unless(missing, err)
+	}
+	all, err := l.client.ZCard(ctx, l.delayed).Result()
+	if missing := l.missingRight(err, "ZCARD"); missing || err != nil {
+		return unless(missing, err)
+	}
+	l.seen.Pending += due
+	l.seen.Delayed = max(all-due, 0)
+	return nil
+}
+
+// missingRight notes a command that the user may not run.
+func (l *streamLook) missingRight(err error, command string) bool {
+	if err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {
+		return false
+	}
+	gap := fmt.Sprintf("the user may not run %s on %s: grant it with ACL SETUSER (+%s)", command, l.stream, strings.ToLower(command))
+	if !slices.Contains(l.seen.Gaps, gap) {
+		l.seen.gap(gap)
+	}
+	return true
+}
+
+func unless(handled bool, err error) error {
+	if handled {
+		return nil
+	}
+	return err
+}
+
+// explain says what an answer of redis means here.
+func (l *streamLook) explain(err error) error {
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return err
+	}
+	text := answer.Error()
+	word, _, _ := strings.Cut(text, " ")
+	switch {
+	case strings.Contains(text, "no such key"):
+		return failed(ReasonQueueNotFound, "%s has no stream %s: check observe.stream, or the DSN's path /stream/group; Symfony makes it with the first message", l.target.Broker(), l.stream)
+	case word == "WRONGTYPE":
+		return failed(ReasonQueueNotFound, "%s: the key %s is not a stream: check observe.stream, or the DSN's path /stream/group", l.target.Broker(), l.stream)
+	case word == "NOGROUP":
+		return failed(ReasonQueueNotFound, "%s: the stream %s or its group %s was removed meanwhile", l.target.Broker(), l.stream, l.group)
+	case word == "WRONGPASS", word == "NOAUTH", strings.HasPrefix(text, "ERR AUTH"):
+		return failed(ReasonAuthenticationFailed, "%s refused the user or the password of the DSN", l.target.Broker())
+	case word == "NOPERM":
+		return failed(ReasonPermissionDenied, "%s: the user may not run XINFO GROUPS and XLEN on %s: grant them with ACL SETUSER (+xinfo|groups +xlen)", l.target.Broker(), l.stream)
+	}
+	return err
+}

@@ -1,0 +1,86 @@
+package waiting
+
+import (
+	"encoding/base64"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const id = "0f9a3b5c7d1e2f4a6b8c0d1e2f3a4b5c"
+
+// envelope is what PHP's serialize() makes of an envelope with the stamp, with a message
+// whose text looks like a stamp without being one.
+const envelope = "O:36:\"Symfony\\Component\\Messenger\\Envelope\":2:{s:44:\"\x00Symfony\\Component\\Messenger\\Envelope\x00stamps\";a:1:{" +
+	"s:48:\"Symfony\\Component\\Messenger\\Stamp\\MessageIdStamp\";a:1:{i:0;O:48:\"Symfony\\Component\\Messenger\\Stamp\\MessageIdStamp\":1:{" +
+	"s:52:\"\x00Symfony\\Component\\Messenger\\Stamp\\MessageIdStamp\x00id\";s:32:\"" + id + "\";}}}" +
+	"s:45:\"\x00Symfony\\Component\\Messenger\\Envelope\x00message\";O:17:\"App\\Message\\Order\":1:{s:4:\"text\";s:3:\"a'b\";}}"
+
+// addSlashes is PHP's addslashes.
+func addSlashes(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, `'`, `\'`, "\x00", `\0`).Replace(text)
+}
+
+func TestAMessageIsIdentified(t *testing.T) {
+	for name, message := range map[string]struct {
+		headers, body string
+		want          []string
+	}{
+		"by Symfony's JSON headers": {`{"type":"App\\Message\\Order","X-Message-Stamp-Symfony\\Component\\Messenger\\Stamp\\MessageIdStamp":"[{\"id\":\"` + id + `\"}]","X-Message-Stamp-Symfony\\Component\\Messenger\\Stamp\\DelayStamp":"[{\"delay\":1000}]"}`,
+			`{"order":5}`, []string{id}},
+		"by two stamps": {`{"X-Message-Stamp-App\\MessageIdStamp":"[{\"id\":\"a\"},{\"id\":\"b\"}]"}`, `{}`, []string{"a", "b"}},
+		"by a body that PHP serialized, as the doctrine transport keeps it": {`[]`, addSlashes(envelope), []string{id}},
+		"by such a body without slashes":                                    {`[]`, envelope, []string{id}},
+		"by such a body in base64": {`[]`, base64.StdEncoding.EncodeToString([]byte(addSlashes(strings.ReplaceAll(envelope, "a'b", "a\xffb")))),
+			[]string{id}},
+		"by a plain header":                                    {`{"message_id":"order-5"}`, `{"order":5}`, []string{"order-5"}},
+		"by a plain header of another spelling":                {`{"X-Message-Id":"order-5"}`, `{}`, []string{"order-5"}},
+		"by a plain body":                                      {``, " order-5\n", []string{"order-5"}},
+		"not by another stamp":                                 {`{"X-Message-Stamp-Symfony\\Component\\Messenger\\Stamp\\TransportMessageIdStamp":"[{\"id\":\"7\"}]"}`, `{}`, nil},
+		"not by headers that are no JSON":                      {`{"message_id": `, `{}`, nil},
+		"not by headers that are a list":                       {`["message_id"]`, `{}`, nil},
+		"not by a stamp that is no JSON":                       {`{"X-Message-Stamp-App\\MessageIdStamp":"[{"}`, `{}`, nil},
+		"not by a stamp without text":                          {`{"X-Message-Stamp-App\\MessageIdStamp":"[{\"id\":5}]"}`, `{}`, nil},
+		"not by a body of invalid UTF-8":                       {``, "\xff\xfe", nil},
+		"not by a body with a length that lies":                {`[]`, strings.Replace(envelope, "s:32:", "s:99999:", 1), nil},
+		"not by a body that ends in the middle":                {`[]`, envelope[:strings.Index(envelope, id)+9] + "}", nil},
+		"not by an id longer than any column":                  {`{"message_id":"` + strings.Repeat("x", 256) + `"}`, `{}`, nil},
+		"not by an id with a NUL, which PostgreSQL cannot say": {`{"message_id":"a\u0000b"}`, `{}`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Identify([]byte(message.headers), []byte(message.body)); !slices.Equal(got, message.want) {
+				t.Errorf("ids %q, want %q", got, message.want)
+			}
+		})
+	}
+}
+
+func TestAnEntryOfARedisStreamIsUnwrapped(t *testing.T) {
+	message := `{"body":"{}","headers":{"X-Message-Stamp-App\\MessageIdStamp":"[{\"id\":\"a\"}]"}}`
+	for name, value := range map[string]string{
+		"as JSON":                          message,
+		"as PHP's serialized text of JSON": `s:` + "86" + `:"` + message + `";`,
+	} {
+		if got := identifyEntry(map[string]any{"message": strings.Replace(value, "s:86", "s:"+strconv.Itoa(len(message)), 1)}); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("%s: ids %q", name, got)
+		}
+	}
+	if got := identifyEntry(map[string]any{"message": `{"body":"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\x00", `\u0000`).Replace(envelope) + `","headers":[]}`}); !slices.Equal(got, []string{id}) {
+		t.Errorf("with a body that PHP serialized: ids %q", got)
+	}
+	if got := identifyEntry(map[string]any{"message_id": "b", "amount": "5"}); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("by a plain field: ids %q", got)
+	}
+}
+
+func FuzzIdentify(f *testing.F) {
+	f.Add([]byte(`{"message_id":"a"}`), []byte(envelope))
+	f.Fuzz(func(t *testing.T, headers, body []byte) {
+		for _, found := range Identify(headers, body) {
+			if found == "" || len(found) > maxID {
+				t.Errorf("id %q", found)
+			}
+		}
+	})
+}
