@@ -216,17 +216,14 @@ func (r *Reconciler) createPruningJob(ctx context.Context, s *scope, tick time.T
 	return err
 }
 
-// requiredRetention is what the Job's own retention is checked against once more, in the
-// database's sight. An operator that demands more than we do is believed.
+// requiredRetention is what the Job's own retention is checked against once more, next to
+// the database: the requirement of the operator's newest assessment, with what it observed.
 func requiredRetention(inbox *v1alpha1.MessagingInbox) (time.Duration, error) {
-	required, bounded := assessment.Requirement(&inbox.Spec).WithMargin(int64(inbox.Spec.Retention.MarginPercent))
-	if !bounded {
+	status := inbox.Status.Retention
+	if status == nil || status.RequiredWithMargin == nil {
 		return 0, fmt.Errorf("the required window of %s is unbounded, yet its retention was found safe", client.ObjectKeyFromObject(inbox))
 	}
-	if status := inbox.Status.Retention; status != nil && status.RequiredWithMargin != nil {
-		required = max(required, status.RequiredWithMargin.Duration)
-	}
-	return required, nil
+	return status.RequiredWithMargin.Duration, nil
 }
 
 // createJob returns why the API server rejects the Job, when that is for a person to change,

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -131,6 +132,9 @@ func assessed(t *testing.T, inbox *v1alpha1.MessagingInbox, changed ...metav1.Co
 		good[i].ObservedGeneration, good[i].LastTransitionTime = inbox.Generation, metav1.Now()
 	}
 	inbox.Status.ObservedGeneration, inbox.Status.Conditions = inbox.Generation, good
+	inbox.Status.Retention = &v1alpha1.RetentionStatus{
+		Effective: &metav1.Duration{Duration: 168 * time.Hour}, RequiredWithMargin: &metav1.Duration{Duration: 29 * time.Hour},
+	}
 	if err := kubeClient(t).Status().Update(t.Context(), inbox); err != nil {
 		t.Fatal(err)
 	}

@@ -141,7 +141,7 @@ func awaitJob(t *testing.T, namespace string) *batchv1.Job {
 func checkPruningJob(t *testing.T, inbox *v1alpha1.MessagingInbox, job *batchv1.Job) {
 	t.Helper()
 	container := job.Spec.Template.Spec.Containers[0]
-	for _, argument := range []string{"prune", "--retention=168h0m0s", "--dry-run=false"} {
+	for _, argument := range []string{"prune", "--retention=168h0m0s", "--required-window=29h0m0s", "--dry-run=false"} {
 		if !slices.Contains(container.Args, argument) {
 			t.Errorf("the arguments %q lack %s", container.Args, argument)
 		}
