@@ -50,6 +50,9 @@ func snapshotOf(inbox *v1alpha1.MessagingInbox, history *tablestats.History, obs
 			snapshot.HeldProofs = &run.Held
 		}
 	}
+	if drill := status.Drill; drill != nil {
+		snapshot.Drill = metrics.Drill{LastEnd: instant(drill.LastRun), LastDuration: duration(drill.Duration), LockWait: duration(drill.LockWait)}
+	}
 	return snapshot
 }
 

@@ -124,6 +124,7 @@ func TestCoverageNamesWhatTheInboxDoesNotProtect(t *testing.T) {
 		"batch handlers":                     {"[{name: a, type: amqp, batchHandlers: true}]", metav1.ConditionFalse, "a: Symfony does not record messages of batch handlers"},
 		"inbox off":                          {"[{name: a, type: amqp, inbox: false}]", metav1.ConditionFalse, "a: inbox is false"},
 		"inbox off where nothing comes back": {"[{name: a, type: sync, inbox: false}]", metav1.ConditionTrue, ""},
+		"inbox off behind an outbox":         {"[{name: a, type: sync, inbox: false, outbox: o}, {name: o, type: doctrine, inbox: false}]", metav1.ConditionFalse, "a: inbox is false"},
 		"an outbox and a failure transport":  {"[{name: a, type: amqp, outbox: o, failureTransport: f}, {name: o, type: doctrine, inbox: false}, {name: f, type: doctrine, inbox: false, redelivery: {maxAge: 1h}}]", metav1.ConditionTrue, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func CoverageComplete(spec *v1alpha1.MessagingInboxSpec) metav1.Condition {
 		switch {
 		case transport.BatchHandlers:
 			batch = append(batch, transport.Name)
-		case !transport.Inbox && !auxiliary[transport.Name] && comesBack(transport.Type):
+		case !transport.Inbox && !auxiliary[transport.Name] && comesBack(transport):
 			without = append(without, transport.Name)
 		}
 	}
@@ -56,7 +56,8 @@ func CoverageComplete(spec *v1alpha1.MessagingInboxSpec) metav1.Condition {
 	return isTrue(v1alpha1.ConditionCoverageComplete, v1alpha1.ReasonAllCovered, "The inbox records every declared transport whose messages can come back.")
 }
 
-// comesBack says whether a transport of this type ever delivers a message again.
-func comesBack(transportType v1alpha1.TransportType) bool {
-	return transportType != v1alpha1.TransportSync && transportType != v1alpha1.TransportInMemory
+// comesBack says whether a transport ever delivers a message again: one without a broker
+// does so only through its outbox.
+func comesBack(transport *v1alpha1.Transport) bool {
+	return transport.Outbox != "" || (transport.Type != v1alpha1.TransportSync && transport.Type != v1alpha1.TransportInMemory)
 }

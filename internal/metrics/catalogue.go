@@ -45,6 +45,9 @@ var resourceMetrics = described([]metric[Snapshot]{
 	{name: "prune_last_duration_seconds", kind: gauge, help: "Duration of the last pruning run.", read: func(s *Snapshot) (float64, bool) { return seconds(s.Pruning.LastDuration) }},
 	{name: "prune_last_end_timestamp_seconds", kind: gauge, help: "End of the last pruning run, successful or not.", read: func(s *Snapshot) (float64, bool) { return instant(s.Pruning.LastEnd) }},
 	{name: "prune_next_run_timestamp_seconds", kind: gauge, help: "Next tick of the pruning schedule; no series while pruning is off.", read: func(s *Snapshot) (float64, bool) { return instant(s.Pruning.NextRun) }},
+	{name: "drill_last_end_timestamp_seconds", kind: gauge, help: "End of the last drill, whatever it found.", read: func(s *Snapshot) (float64, bool) { return instant(s.Drill.LastEnd) }},
+	{name: "drill_last_duration_seconds", kind: gauge, help: "Duration of the last drill.", read: func(s *Snapshot) (float64, bool) { return seconds(s.Drill.LastDuration) }},
+	{name: "drill_lock_wait_seconds", kind: gauge, help: "Longest time that a second session waited for the first in the last drill.", read: func(s *Snapshot) (float64, bool) { return seconds(s.Drill.LockWait) }},
 }, "namespace", "name")
 
 // transportMetrics have the labels namespace, name and transport: one series per transport.

@@ -32,6 +32,7 @@ func whole() *Snapshot {
 		},
 		Period: 168 * time.Hour, Effective: 160 * time.Hour, ApplicationPeriod: ptr(160 * time.Hour), Required: 30 * time.Hour, MaxTableBytes: ptr[int64](1 << 20), HeldProofs: ptr[int64](2),
 		Pruning:    Pruning{RowsDeleted: 77, LastDuration: ptr(1500 * time.Millisecond), LastEnd: at, NextRun: at.Add(time.Minute)},
+		Drill:      Drill{LastEnd: at, LastDuration: ptr(250 * time.Millisecond), LockWait: ptr(60 * time.Millisecond)},
 		Conditions: map[string]float64{"RetentionSafe": 1, "PruningHealthy": 0, "ContractProven": -1},
 		Transports: []Transport{
 			{Name: "orders", Window: ptr(30 * time.Hour), Observed: ptr(true), ProbeFailures: ptr[int64](4), Messages: &Messages{Pending: 11, Delayed: 12, InFlight: 13, Stuck: 14}, OldestAge: ptr(time.Minute), Redelivered: ptr[int64](5)},

@@ -23,6 +23,8 @@ type Snapshot struct {
 	Pruning Pruning
 	// Conditions by their type: 1 True, 0 False, -1 Unknown.
 	Conditions map[string]float64
+	// Drill is the last one that ended.
+	Drill Drill
 	// Transports by name.
 	Transports []Transport
 }
@@ -43,6 +45,12 @@ type Pruning struct {
 	RowsDeleted      int64
 	LastDuration     *time.Duration
 	LastEnd, NextRun time.Time
+}
+
+// Drill tells of the last drill.
+type Drill struct {
+	LastEnd                time.Time
+	LastDuration, LockWait *time.Duration
 }
 
 // Transport is what is known of one transport.
