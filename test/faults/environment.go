@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	services "github.com/messaginginbox/operator/test/brokers"
 	"github.com/messaginginbox/operator/test/faults/brokers"
-	"github.com/messaginginbox/operator/test/faults/services"
 	"github.com/messaginginbox/operator/test/postgres"
 )
 

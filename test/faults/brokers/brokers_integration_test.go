@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/messaginginbox/operator/internal/database"
+	services "github.com/messaginginbox/operator/test/brokers"
 	"github.com/messaginginbox/operator/test/consumer"
 	"github.com/messaginginbox/operator/test/faults/brokers"
-	"github.com/messaginginbox/operator/test/faults/services"
 	"github.com/messaginginbox/operator/test/postgres"
 )
 

@@ -1,13 +1,13 @@
 //go:build integration
 
-package services_test
+package brokers_test
 
 import (
 	"net"
 	"net/url"
 	"testing"
 
-	"github.com/messaginginbox/operator/test/faults/services"
+	"github.com/messaginginbox/operator/test/brokers"
 )
 
 // service is a running server.
@@ -18,8 +18,8 @@ type service interface {
 
 func TestServiceAnswersUntilItIsStopped(t *testing.T) {
 	starts := map[string]func() (service, error){
-		"RabbitMQ": func() (service, error) { return services.StartRabbitMQ(t.Context()) },
-		"Redis":    func() (service, error) { return services.StartRedis(t.Context()) },
+		"RabbitMQ": func() (service, error) { return brokers.StartRabbitMQ(t.Context()) },
+		"Redis":    func() (service, error) { return brokers.StartRedis(t.Context()) },
 	}
 	for name, start := range starts {
 		t.Run(name, func(t *testing.T) {
