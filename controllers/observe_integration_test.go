@@ -46,7 +46,7 @@ func TestTransportsAreObserved(t *testing.T) {
 	seedRedis(t, messages, 300)
 	execute(t, target, messagesTable)
 	execute(t, target, `INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at)
-		SELECT '', '[]', 'failed', u, u FROM (SELECT now() AT TIME ZONE 'utc' - interval '50 hours' AS u) now`)
+		SELECT '', '[]', 'failed', u, u FROM (SELECT now() AT TIME ZONE 'utc' - interval '50 hours 20 minutes' AS u) now`)
 	putSecretValues(t, namespace, "database", map[string]string{"url": target})
 	putSecretValues(t, namespace, "redis", map[string]string{"url": broker.URL() + "/orders/workers?redeliver_timeout=7200"})
 	putSecretValues(t, namespace, "failed", map[string]string{"url": "doctrine://default?queue_name=failed"})

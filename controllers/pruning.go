@@ -105,9 +105,13 @@ func (s *scope) takenUp(job *batchv1.Job) bool {
 func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv1.Job) error {
 	spec, status := &s.inbox.Spec, s.pruningStatus()
 	status.NextRun = nil
-	// Before anything that can fail: a run that is no longer wanted must end.
-	jobs, err := r.stopOutdatedRuns(ctx, s, jobs)
-	if err != nil {
+	var err error
+	if s.pruning.TooShortForOthers, err = tooShortForOthers(ctx, r.Client, s.inbox); err != nil {
+		return err
+	}
+	// Before the schedule is read: a run that is no longer wanted must end also when a
+	// typing error crept into it.
+	if jobs, err = r.stopOutdatedRuns(ctx, s, jobs); err != nil {
 		return err
 	}
 	ticks, err := schedule.Parse(string(spec.Pruning.Schedule), spec.Pruning.TimeZone)
@@ -118,9 +122,6 @@ func (r *Reconciler) followSchedule(ctx context.Context, s *scope, jobs []batchv
 		return nil
 	}
 	s.pruning.Blocker = assessment.Blocker(s.status().Conditions, s.inbox.Generation)
-	if s.pruning.TooShortForOthers, err = tooShortForOthers(ctx, r.Client, s.inbox); err != nil {
-		return err
-	}
 	if s.pruning.Overdue, err = r.overdueRun(ctx, s, jobs); err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func tooShortForOthers(ctx context.Context, kube client.Reader, inbox *v1alpha1.
 // nobody declares any more. What is left of their work is taken up by the next Job.
 func (r *Reconciler) stopOutdatedRuns(ctx context.Context, s *scope, jobs []batchv1.Job) ([]batchv1.Job, error) {
 	var failures []error
-	forbidden := s.inbox.Spec.Suspend || s.inbox.Spec.Pruning.Suspend || s.pruning.TooShortForOthers != "" ||
+	forbidden := s.inbox.Spec.Suspend || s.inbox.Spec.Pruning.Suspend || s.pruning.TooShortForOthers != "" || s.pruning.Elsewhere != "" ||
 		!meta.IsStatusConditionTrue(s.status().Conditions, v1alpha1.ConditionRetentionSafe)
 	generation := strconv.FormatInt(s.inbox.Generation, 10)
 	kept := slices.DeleteFunc(slices.Clone(jobs), func(job batchv1.Job) bool {
