@@ -157,7 +157,7 @@ func TestARoleThatCannotDeleteIsNamed(t *testing.T) {
 	apply(t, inbox)
 
 	broken := await(t, inbox, v1alpha1.ConditionSchemaReady, metav1.ConditionFalse, v1alpha1.ReasonPermissionDenied)
-	mustSay(t, broken, v1alpha1.ConditionSchemaReady, "DELETE", "public.messenger_inbox")
+	mustSay(t, broken, v1alpha1.ConditionSchemaReady, "DELETE", "public.messenger_inbox", `GRANT DELETE ON "public"."messenger_inbox" TO "reader"`)
 	execute(t, good, "GRANT DELETE ON messenger_inbox TO reader")
 	awaitReady(t, inbox)
 }

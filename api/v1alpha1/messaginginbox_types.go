@@ -17,7 +17,7 @@ import (
 // +kubebuilder:printcolumn:name="Retention",type=string,JSONPath=`.status.retention.effective`
 // +kubebuilder:printcolumn:name="Required",type=string,JSONPath=`.status.retention.requiredWithMargin`
 // +kubebuilder:printcolumn:name="Rows",type=integer,JSONPath=`.status.table.rows`
-// +kubebuilder:printcolumn:name="Next-Prune",type=date,JSONPath=`.status.pruning.nextRun`,priority=1
+// +kubebuilder:printcolumn:name="Next-Prune",type=string,JSONPath=`.status.pruning.nextRun`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type MessagingInbox struct {

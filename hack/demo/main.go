@@ -74,10 +74,22 @@ func (d *demo) title(text string) {
 
 // show prints a kubectl command as a user would type it, and what it answers.
 func (d *demo) show(ctx context.Context, arguments ...string) error {
-	fmt.Printf("$ kubectl %s\n", strings.Join(arguments, " "))
+	fmt.Printf("$ kubectl %s\n", quoted(arguments))
 	output, err := d.env.Kubectl(ctx, arguments...)
 	fmt.Println(output)
 	return err
+}
+
+// quoted joins arguments so that a shell takes them for what they are.
+func quoted(arguments []string) string {
+	words := make([]string, 0, len(arguments))
+	for _, argument := range arguments {
+		if strings.ContainsAny(argument, " {}\"*$?@=[]\\") && !strings.HasPrefix(argument, "--") {
+			argument = "'" + argument + "'"
+		}
+		words = append(words, argument)
+	}
+	return strings.Join(words, " ")
 }
 
 // quietly runs kubectl without showing it.
@@ -126,7 +138,7 @@ func (d *demo) handleMessages(ctx context.Context) error {
 }
 
 func (d *demo) consumer(ctx context.Context, arguments ...string) error {
-	fmt.Printf("$ consumer %s\n", strings.Join(arguments, " "))
+	fmt.Printf("$ go run ./test/consumer/cmd/consumer %s   # stands for the application\n", strings.Join(arguments, " "))
 	command := exec.CommandContext(ctx, "go", append([]string{"run", "./test/consumer/cmd/consumer"}, arguments...)...) // #nosec G204 -- our own consumer
 	command.Dir = d.env.Root()
 	command.Env = append(os.Environ(), "CONSUMER_DATABASE_URL="+d.env.Postgres.URL("shop"))
@@ -174,5 +186,20 @@ func (d *demo) showStatus(ctx context.Context) error {
 	if err := d.show(ctx, "-n", namespace, "get", "inbox", "-o", "wide"); err != nil {
 		return err
 	}
-	return d.show(ctx, "-n", namespace, "describe", "inbox", "shop")
+	if err := d.show(ctx, "-n", namespace, "describe", "inbox", "shop"); err != nil {
+		return err
+	}
+	return d.statusScreen(ctx)
+}
+
+// statusScreen shows the same on one screen, with the program that was built for the image.
+func (d *demo) statusScreen(ctx context.Context) error {
+	fmt.Println("The same on one screen, with the plugin: kubectl inbox status")
+	command := exec.CommandContext(ctx, filepath.Join(d.env.Root(), "bin", "inbox"), "status", "shop", "--kubeconfig", d.env.Kubeconfig, "-n", namespace) // #nosec G204 -- our own program
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("inbox status: %w", err)
+	}
+	fmt.Println("\nEverything that was started is removed now; \"go run ./hack/demo -keep\" leaves it up.")
+	return nil
 }

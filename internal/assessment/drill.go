@@ -44,7 +44,7 @@ func ContractProven(spec *v1alpha1.MessagingInboxSpec, facts DrillFacts) metav1.
 	switch {
 	case spec.Drill.Schedule == nil:
 		return isUnknown(conditionType, v1alpha1.ReasonNotDeclared,
-			"spec.drill.schedule is not declared. The table's shape is verified; its behaviour under a redelivery is not drilled.")
+			"spec.drill.schedule is not declared: the table's behaviour under a redelivery is not drilled.")
 	case facts.ScheduleError != nil:
 		return isFalse(conditionType, facts.ScheduleError.Reason, "spec.drill.schedule: %s.", facts.ScheduleError.Message)
 	case facts.JobRejected != "":

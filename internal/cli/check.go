@@ -104,8 +104,12 @@ func evaluate(ctx context.Context, inbox *v1alpha1.MessagingInbox, target *datab
 	if ticks := spec.Drill.Schedule; ticks != nil {
 		drills.ScheduleError = scheduleError(string(*ticks), spec.Pruning.TimeZone)
 	}
+	safe := assessment.RetentionSafe(spec, assessment.Requirement(spec))
+	if safe.Status != metav1.ConditionTrue {
+		pruning.Blocker = &safe
+	}
 	conditions := []metav1.Condition{
-		assessment.RetentionSafe(spec, assessment.Requirement(spec)),
+		safe,
 		assessment.DatabaseReachable(facts),
 		assessment.SchemaBeforeApply(spec, facts),
 		assessment.PruningHealthy(spec, pruning),

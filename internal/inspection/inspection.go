@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/messaginginbox/operator/api/v1alpha1"
 	"github.com/messaginginbox/operator/internal/assessment"
 	"github.com/messaginginbox/operator/internal/database"
@@ -63,9 +65,30 @@ func missingPrivileges(ctx context.Context, q database.Querier, spec *v1alpha1.M
 	return &database.Failure{
 		Class:  database.WaitingOnUser,
 		Reason: database.ReasonPermissionDenied,
-		Message: fmt.Sprintf("The role lacks %s on %s.%s. Grant it; it is found out within a minute.",
-			strings.Join(missing, " and "), spec.Database.Schema, spec.Table.Name),
+		Message: fmt.Sprintf("The role lacks %s on %s.%s. Run as the table's owner: %s. It is found out within a minute.",
+			strings.Join(missing, " and "), spec.Database.Schema, spec.Table.Name, grants(ctx, q, spec, missing)),
 	}
+}
+
+// grants are the statements that give the connection's role what it lacks.
+func grants(ctx context.Context, q database.Querier, spec *v1alpha1.MessagingInboxSpec, missing []string) string {
+	role := "..." // a server that does not say who we are was asked a moment ago and did
+	if facts, err := database.ReadFacts(ctx, q); err == nil {
+		role = pgx.Identifier{facts.User}.Sanitize()
+	}
+	var statements, onTable []string
+	for _, privilege := range missing {
+		if privilege == "USAGE" {
+			statements = append(statements, fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", pgx.Identifier{string(spec.Database.Schema)}.Sanitize(), role))
+			continue
+		}
+		onTable = append(onTable, privilege)
+	}
+	if len(onTable) > 0 {
+		statements = append(statements, fmt.Sprintf("GRANT %s ON %s TO %s", strings.Join(onTable, ", "),
+			pgx.Identifier{string(spec.Database.Schema), string(spec.Table.Name)}.Sanitize(), role))
+	}
+	return strings.Join(statements, "; ")
 }
 
 func failureOf(err error) *database.Failure {
