@@ -40,8 +40,8 @@ func preflight(ctx context.Context, conn *pgx.Conn, o Options) (table, error) {
 		return table{}, err
 	}
 	if len(missing) > 0 {
-		return table{}, refuse(database.ReasonPermissionDenied, "the role %s lacks %s, which pruning needs: GRANT USAGE ON SCHEMA %s TO %[1]s; GRANT SELECT, DELETE ON %[4]s TO %[1]s",
-			pgx.Identifier{facts.User}.Sanitize(), strings.Join(missing, " and "), pgx.Identifier{o.Contract.Schema}.Sanitize(), t.name)
+		return table{}, refuse(database.ReasonPermissionDenied, "the role %s lacks %s on %s, which pruning needs. Run: GRANT USAGE ON SCHEMA %s TO %[1]s; GRANT SELECT, DELETE ON %[3]s TO %[1]s",
+			pgx.Identifier{facts.User}.Sanitize(), strings.Join(missing, " and "), t.name, pgx.Identifier{o.Contract.Schema}.Sanitize())
 	}
 	if o.MaxReplicaLag > 0 {
 		return t, checkReplicasVisible(ctx, conn, facts.User)
