@@ -80,8 +80,8 @@ func transportSnapshots(inbox *v1alpha1.MessagingInbox, observations assessment.
 	for i := range inbox.Spec.Transports {
 		declared := &inbox.Spec.Transports[i]
 		outboxes[declared.Outbox], failures[declared.FailureTransport] = true, true
-		if declared.Redelivery != nil && declared.Redelivery.MaxAge != nil {
-			maxAges[declared.Name] = &declared.Redelivery.MaxAge.Duration.Duration
+		if _, longest := assessment.LongestStay(declared); longest != nil {
+			maxAges[declared.Name] = &longest.Duration.Duration
 		}
 	}
 	snapshots := make([]metrics.Transport, 0, len(inbox.Status.Transports))

@@ -65,7 +65,7 @@ var transportMetrics = described([]metric[Transport]{
 	{name: "outbox_stuck_messages", kind: gauge, help: "Messages that a relay took from an outbox and did not finish in time.", read: ofOutbox(func(t *Transport) (float64, bool) { return ofMessages(func(m *Messages) int64 { return m.Stuck })(t) })},
 	{name: "outbox_oldest_message_age_seconds", kind: gauge, help: "Age of the oldest message in an outbox, at the last look.", read: ofOutbox(func(t *Transport) (float64, bool) { return seconds(t.OldestAge) })},
 	{name: "failure_oldest_message_age_seconds", kind: gauge, help: "Age of the oldest message in a failure transport, at the last look.", read: ofFailure(func(t *Transport) (float64, bool) { return seconds(t.OldestAge) })},
-	{name: "failure_max_age_seconds", kind: gauge, help: "Declared longest stay in a failure transport (maxAge).", read: ofFailure(func(t *Transport) (float64, bool) { return seconds(t.MaxAge) })},
+	{name: "failure_max_age_seconds", kind: gauge, help: "Declared longest stay in a failure transport: its window, else its maxAge.", read: ofFailure(func(t *Transport) (float64, bool) { return seconds(t.MaxAge) })},
 }, "namespace", "name", "transport")
 
 // conditionMetric has one series per condition of a resource.
