@@ -62,7 +62,8 @@ func tableSnapshot(table *v1alpha1.TableStatus, history *tablestats.History) *me
 	}
 	snapshot := &metrics.Table{
 		Bytes: table.Bytes, IndexBytes: table.IndexBytes, Rows: table.Rows, DeadRows: table.DeadRows, BloatBytes: table.BloatBytes,
-		Oldest: instant(table.OldestRecord), LastVacuum: instant(table.LastVacuum), ProjectedBytes: table.ProjectedBytes,
+		Oldest: instant(table.OldestRecord), LastVacuum: instant(table.LastVacuum),
+		GrowthBytesPerDay: table.GrowthBytesPerDay, ProjectedBytes: table.ProjectedBytes,
 	}
 	if history != nil {
 		snapshot.GrowthPerDay = history.GrowthPerDay
