@@ -202,6 +202,10 @@ func readDatapoints(datapoints []cloudwatchtypes.Datapoint, observation *Observa
 	}
 }
 
+// refusedCredentials are the error codes for a wrong key, a wrong secret and an old token:
+// the service has a name for each in either of its protocols.
+var refusedCredentials = regexp.MustCompile(`InvalidClientTokenId|UnrecognizedClient|InvalidSignature|SignatureDoesNotMatch|IncompleteSignature|MissingAuthenticationToken|ExpiredToken`)
+
 // explain says what an answer of the service means here.
 func (p sqsPlace) explain(target Target, err error) error {
 	var (
@@ -221,7 +225,7 @@ func (p sqsPlace) explain(target Target, err error) error {
 		return failed(ReasonQueueNotFound, "%s has no queue %s in the region %s: check observe.queue, or the DSN's path", target.Broker(), p.queue, p.region)
 	case strings.Contains(code, "AccessDenied"):
 		return failed(ReasonPermissionDenied, "%s: allow sqs:GetQueueUrl and sqs:GetQueueAttributes on the queue %s to the user of the DSN", target.Broker(), p.queue)
-	case strings.Contains(code, "InvalidClientTokenId"), strings.Contains(code, "SignatureDoesNotMatch"), strings.Contains(code, "UnrecognizedClient"), strings.Contains(code, "ExpiredToken"):
+	case refusedCredentials.MatchString(code):
 		return failed(ReasonAuthenticationFailed, "%s refused the credentials of the DSN (%s)", target.Broker(), code)
 	case errors.As(err, &reply) && reply.HTTPStatusCode() >= 500:
 		return failed(ReasonUnexpectedError, "%s answered with the status %d", target.Broker(), reply.HTTPStatusCode())
