@@ -78,6 +78,16 @@ func TestRules(t *testing.T) {
 		facts         *Facts
 		found         string // position and key; "" when the rule must be silent
 	}{
+		"a transport's key":               {misspeltKey, "                inbox: true\n", "                inbx: true\n", nil, "9:17 transports.orders.inbx"},
+		"a key of a later version":        {misspeltKey, stamps, stamps + "        lease: 5\n", nil, ""},
+		"like no other key":               {unknownKey, stamps, stamps + "        lease: 5\n", nil, "5:9 lease"},
+		"a key that resembles another":    {unknownKey, stamps, stamps + "        transport: {}\n", nil, ""},
+		"in the DSN":                      {unknownOption, ordersDSN, "'amqp://rabbit/%2f/orders?hearbeat=60&auto_setup=0'", nil, "8:22 transports.orders.dsn (query hearbeat)"},
+		"in options":                      {unknownOption, mailLine, "mail: { dsn: 'sqs://default/mail', options: { hearbeat: 60 } }", nil, "11:59 transports.mail.options.hearbeat"},
+		"of another package's transport":  {unknownOption, mailLine, "mail: 'kafka://k?hearbeat=60'", nil, ""},
+		"a word":                          {optionNotANumber, mailLine, "mail: { dsn: 'amqp://rabbit/%2f/mail', options: { heartbeat: 'abc' } }", nil, "11:74 transports.mail.options.heartbeat"},
+		"a unit":                          {optionNotANumber, mailLine, "mail: 'doctrine://default?queue_name=mail&redeliver_timeout=1h'", nil, "11:19 transports.mail (query redeliver_timeout)"},
+		"behind a variable":               {optionNotANumber, mailLine, "mail: { dsn: 'amqp://rabbit/%2f/mail', options: { heartbeat: '%env(int:BEAT)%' } }", nil, ""},
 		"stamps missing":                  {inboxWithoutIdentityStamps, stamps, "", nil, "8:24 transports.orders.inbox"},
 		"stamps off":                      {inboxWithoutIdentityStamps, stamps, "        identity_stamps: false\n", nil, "9:24 transports.orders.inbox"},
 		"stamps behind a variable":        {inboxWithoutIdentityStamps, stamps, "        identity_stamps: '%env(bool:STAMPS)%'\n", nil, ""},
