@@ -58,6 +58,7 @@ const (
 	stamps     = "        identity_stamps: true\n"
 	global     = "        failure_transport: failed\n"
 	ordersDSN  = "'amqp://rabbit/%2f/orders?heartbeat=60&auto_setup=0'"
+	ordersBody = ordersDSN + "\n                inbox: true\n                outbox: outbox\n"
 	middleware = "{ middleware: [doctrine_transaction] }"
 	outboxDSN  = "outbox: 'doctrine://default?queue_name=outbox&auto_setup=0'"
 	failedDSN  = "'doctrine://default?queue_name=failed&auto_setup=0'"
@@ -103,8 +104,11 @@ func TestRules(t *testing.T) {
 		"transaction elsewhere":           {inboxOnAnotherConnection, middleware, "{ middleware: [{ doctrine_transaction: [ledger] }] }", nil, "9:24 transports.orders.inbox"},
 		"both on the default by its name": {inboxOnAnotherConnection, "                inbox: true\n", "                inbox: { connection: default }\n", nil, ""},
 		"connection behind a variable":    {inboxOnAnotherConnection, "                inbox: true\n", "                inbox: { connection: '%env(C)%' }\n", nil, ""},
-		"inbox on sync":                   {inboxWithoutBroker, ordersDSN, "'sync://'", nil, "9:24 transports.orders.inbox"},
-		"inbox in memory":                 {inboxWithoutBroker, ordersDSN, "'in-memory://'", nil, "9:24 transports.orders.inbox"},
+		"inbox on sync":                   {inboxWithoutBroker, ordersBody, "'sync://'\n                inbox: true\n", nil, "9:24 transports.orders.inbox"},
+		"inbox in memory":                 {inboxWithoutBroker, ordersBody, "'in-memory://'\n                inbox: true\n", nil, "9:24 transports.orders.inbox"},
+		"sync behind an outbox":           {inboxWithoutBroker, ordersDSN, "'sync://'", nil, ""},
+		"sync behind an unknown outbox":   {inboxWithoutBroker, ordersBody, "'sync://'\n                inbox: true\n                outbox: '%env(OUTBOX)%'\n", nil, ""},
+		"two that are sync":               {inboxWithoutBroker, ordersDSN, "'sync://'\n                outbox: now\n                inbox: true\n            now: 'sync://'\n            more:\n                dsn: 'amqp://rabbit/%2f/more?heartbeat=60&auto_setup=0'", nil, "10:24 transports.orders.inbox"},
 		"batch handlers":                  {batchHandlersDeclared, "", "", new(handlers(map[string]TransportFacts{"orders": {BatchHandlers: true}})), "9:24 transports.orders.inbox"},
 		"batch handlers without inbox":    {batchHandlersDeclared, "", "", new(handlers(map[string]TransportFacts{"outbox": {BatchHandlers: true}})), ""},
 		"target without outbox":           {outboxMissing, "", "", new(handlers(map[string]TransportFacts{"orders": {DispatchesAfterCurrentBus: []string{"mail"}}})), "11:13 transports.mail"},
@@ -204,6 +208,26 @@ func TestEveryRuleIsExplained(t *testing.T) {
 		if (rule.check == nil) != (rule == invalidConfiguration) {
 			t.Errorf("%s has no check", rule.ID)
 		}
+	}
+}
+
+// A transport without a broker is handled by the relay of its outbox, so the outbox's
+// failure transport counts, not its own.
+func TestTheOutboxOfSyncNeedsTheFailureTransport(t *testing.T) {
+	const content = `
+framework:
+    messenger:
+        transports:
+            now: { dsn: 'sync://', inbox: true, outbox: outbox, failure_transport: failed }
+            outbox: 'doctrine://default?queue_name=outbox'
+            failed: 'doctrine://default?queue_name=failed'
+`
+	findings := lintText(t, content, Facts{})
+	if found := foundBy(failureTransportAbsent, findings); !slices.Equal(found, []string{"6:13 transports.outbox"}) {
+		t.Errorf("without a failure transport: %q", found)
+	}
+	if found := foundBy(failureTransportUnbounded, findings); !slices.Equal(found, []string{"7:13 transports.failed"}) {
+		t.Errorf("without a bound: %q", found)
 	}
 }
 
