@@ -52,6 +52,11 @@ func configFrom(variable string) (*database.Config, error) {
 		return nil, &database.URLError{Reason: database.ReasonInvalidURL,
 			Message: fmt.Sprintf("the environment variable %s is empty; set it to the connection URL, such as postgresql://user:password@host/database", variable)}
 	}
+	return parseTarget(url)
+}
+
+// parseTarget adds the certificate authorities of the environment, when there are any.
+func parseTarget(url string) (*database.Config, error) {
 	config, err := database.Parse(url)
 	if err != nil {
 		return nil, err
