@@ -53,6 +53,7 @@ type PruningSpec struct {
 	// maxReplicaLag makes a run wait while a streaming replica is further behind than
 	// this. Left out: replicas are not looked at.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="maxReplicaLag must be more than 0s: leave it out when replicas are not to be looked at"
 	MaxReplicaLag *Duration `json:"maxReplicaLag,omitempty"`
 	// job shapes the pods of the pruning Jobs.
 	// +optional
