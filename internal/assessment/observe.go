@@ -62,6 +62,17 @@ func countedWait(terms []v1alpha1.WindowTerm) (time.Duration, bool) {
 	return 0, false
 }
 
+// LastSeen is what the status holds of the transports that declare observe.
+func LastSeen(inbox *v1alpha1.MessagingInbox) Observations {
+	var unseen []probe.Result
+	for i := range inbox.Spec.Transports {
+		if transport := &inbox.Spec.Transports[i]; transport.Observe != nil {
+			unseen = append(unseen, probe.Result{Transport: string(transport.Name)})
+		}
+	}
+	return Observe(unseen, inbox.Status.Transports, time.Time{})
+}
+
 // Complete says that every transport that declares observe was looked at since the
 // operator started, with success or not.
 func (o Observations) Complete() bool {
@@ -115,16 +126,17 @@ func ObservedRetentionSafe(spec *v1alpha1.MessagingInboxSpec, requirement redeli
 }
 
 // exceeded names the failure transports of covered transports that hold a message longer
-// than declared: than maxAge, or than the window that is declared in its place. RabbitMQ counts a message's age from its first publish, some retries
-// before it fails, which errs on the safe side. The message tells when the oldest one
-// entered: that stays the same as long as it waits.
+// than declared: than maxAge, or than the window that is declared in its place. RabbitMQ
+// counts a message's age from its first publish, some retries before it fails, which errs
+// on the safe side. The message tells when the oldest one entered: that stays the same as
+// long as it waits.
 func exceeded(spec *v1alpha1.MessagingInboxSpec, observations Observations, now time.Time) []string {
 	var broken []string
 	for i := range spec.Transports {
 		failure := &spec.Transports[i]
 		field, longest := LongestStay(failure)
 		if longest == nil || !slices.ContainsFunc(spec.Transports, func(t v1alpha1.Transport) bool {
-			return t.Inbox && !t.BatchHandlers && t.FailureTransport == failure.Name
+			return t.Inbox && !t.BatchHandlers && failureTransportOf(spec, &t) == failure.Name
 		}) {
 			continue
 		}

@@ -27,8 +27,9 @@ const (
 // amqp asks RabbitMQ's management API for the transport's queues and for the queues in
 // which Symfony lets messages wait for their delay.
 func amqp(ctx context.Context, target Target) (Observation, error) {
-	look := &queueLook{target: target, transport: &managementTransport{ctx: ctx, authorities: target.Authorities}}
-	defer look.transport.close()
+	connection := newSingleConnection(target.Authorities)
+	defer connection.close()
+	look := &queueLook{target: target, transport: &managementTransport{ctx: ctx, inner: connection}}
 	if err := look.connect(); err != nil {
 		return Observation{}, err
 	}

@@ -17,6 +17,9 @@ const (
 	scanPage = 500
 	// scanLimit is how many entries one look goes through at most.
 	scanLimit = 10_000
+	// countPage and countBytes are less, for commands that return the messages too.
+	countPage  = 100
+	countBytes = 2 << 20
 )
 
 // redisStream looks at the stream, its consumer group and the set of delayed messages.
@@ -104,7 +107,7 @@ func (l *streamLook) readPending(ctx context.Context) error {
 // readWaiting counts what was not delivered yet. Redis knows the lag but for a stream
 // from which entries were deleted in between; then the entries themselves are counted.
 func (l *streamLook) readWaiting(ctx context.Context) error {
-	first, err := l.after(ctx, l.state.LastDeliveredID, 1)
+	first, err := l.client.XRangeN(ctx, l.stream, "("+l.state.LastDeliveredID, "+", 1).Result()
 	missing := l.missingRight(err, "XRANGE")
 	if err != nil && !missing {
 		return err
@@ -123,31 +126,62 @@ func (l *streamLook) readWaiting(ctx context.Context) error {
 	return nil
 }
 
+// countWaiting counts the entries after the last that was delivered. Where they are many it
+// counts those before instead: a worker deletes what it has acknowledged, so that these are
+// few.
 func (l *streamLook) countWaiting(ctx context.Context) error {
-	l.seen.Pending = 0
-	last := l.state.LastDeliveredID
-	for l.seen.Pending < scanLimit {
-		entries, err := l.after(ctx, last, scanPage)
-		if l.missingRight(err, "XRANGE") {
-			return nil
+	last, length := l.state.LastDeliveredID, *l.seen.Settings.StreamLength
+	waiting, complete, err := l.count(ctx, "("+last, "+")
+	if err == nil && !complete {
+		var delivered int64
+		if delivered, complete, err = l.count(ctx, "-", last); complete {
+			waiting = max(length-delivered, waiting)
 		}
-		if err != nil {
-			return err
-		}
-		l.seen.Pending += int64(len(entries))
-		if len(entries) < scanPage {
-			return nil
-		}
-		last = entries[len(entries)-1].ID
 	}
-	// What is neither pending nor acknowledged and deleted waits.
-	l.seen.Pending = max(*l.seen.Settings.StreamLength-l.state.Pending, l.seen.Pending)
-	l.seen.gap(fmt.Sprintf("redis does not know the lag of the group %s, and more than %d messages wait: their number is the stream's length without the pending entries, which counts too many unless delete_after_ack is on", l.group, scanLimit))
+	if missing := l.missingRight(err, "XRANGE"); missing || err != nil {
+		return unless(missing, err)
+	}
+	l.seen.Pending = waiting
+	if !complete {
+		// What is neither pending nor acknowledged and deleted waits.
+		l.seen.Pending = max(length-l.state.Pending, waiting)
+		l.seen.gap(fmt.Sprintf("redis does not know the lag of the group %s, and the messages are too many or too large to count them: those that wait are taken to be the stream's length without the pending entries, which counts too many unless delete_after_ack is on", l.group))
+	}
 	return nil
 }
 
-func (l *streamLook) after(ctx context.Context, id string, count int64) ([]redis.XMessage, error) {
-	return l.client.XRangeN(ctx, l.stream, "("+id, "+", count).Result()
+// count goes through the entries of a range; complete is false when that is given up. The
+// pages grow as far as the largest entry so far lets them.
+func (l *streamLook) count(ctx context.Context, start, end string) (count int64, complete bool, err error) {
+	page, largest, total := 1, 1, 0
+	for count < scanLimit && total < countBytes {
+		entries, err := l.client.XRangeN(ctx, l.stream, start, end, int64(page)).Result()
+		if err != nil {
+			return 0, false, err
+		}
+		count += int64(len(entries))
+		if len(entries) < page {
+			return count, true, nil
+		}
+		for _, entry := range entries {
+			size := sizeOf(entry)
+			total += size
+			largest = max(largest, size)
+			start = "(" + entry.ID
+		}
+		page = max(min(4*page, countPage, (countBytes-total)/largest), 1)
+	}
+	return count, false, nil
+}
+
+// sizeOf is the length of all fields and values of an entry.
+func sizeOf(entry redis.XMessage) int {
+	size := 0
+	for field, value := range entry.Values {
+		text, _ := value.(string) // redis has no other values in a stream
+		size += len(field) + len(text)
+	}
+	return size
 }
 
 // readDelayed counts the delayed messages. One whose time has come waits for a worker to
