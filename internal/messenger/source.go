@@ -35,7 +35,7 @@ func ReadSource(path string) (Source, error) {
 		return Source{}, fmt.Errorf("reading the configuration: %w", err)
 	}
 	defer func() { _ = file.Close() }() // only read
-	if info, err := file.Stat(); err == nil && info.IsDir() {
+	if info, statErr := file.Stat(); statErr == nil && info.IsDir() {
 		return Source{}, fmt.Errorf("%s is a folder: name the files in it, such as %s", path, filepath.Join(path, "messenger.yaml"))
 	}
 	content, err := io.ReadAll(io.LimitReader(file, MaxBytes+1))

@@ -18,7 +18,7 @@ func TestUnrecognizedKeys(t *testing.T) {
 		"with dashes":            {messenger: "{ transports: { orders: { failure-transprot: x } } }", want: []string{"m.yaml:1:51: transports.orders.failure_transprot is no key of a transport that Symfony knows: did you mean failure_transport?"}},
 		"like nothing":           {messenger: "{ transports: { orders: { lease: 5 } } }", want: []string{"m.yaml:1:51: transports.orders.lease is no key of a transport that Symfony knows"}},
 		"of a bus":               {messenger: "{ buses: { b: { midleware: [] } } }", want: []string{"m.yaml:1:41: buses.b.midleware is no key of a bus that Symfony knows: did you mean middleware?"}},
-		"of an inbox":            {messenger: "{ transports: { orders: { inbox: { conection: x, lease: 5 } } } }", want: []string{"m.yaml:1:60: transports.orders.inbox.conection is no key of an inbox that Symfony knows: did you mean connection?"}},
+		"of an inbox":            {messenger: "{ transports: { orders: { inbox: { connectoin: x, lease: 5 } } } }", want: []string{"m.yaml:1:60: transports.orders.inbox.connectoin is no key of an inbox that Symfony knows: did you mean connection?"}},
 		"a DSN that slipped":     {messenger: "{ 'amqp://u:secret@h': {} }", want: []string{"m.yaml:1:27: *** is no key of messenger that Symfony knows"}},
 	} {
 		t.Run(name, func(t *testing.T) {
