@@ -68,8 +68,9 @@ func PruneNow(ctx context.Context, kube client.Client, inbox *v1alpha1.Messaging
 // DrillNow creates a drill Job now, through the gates of a scheduled drill: when one is
 // shut, or a drill is at work, the error is a *Refusal. It needs no schedule.
 //
-// The Job is about what the last drill was about. If the table has changed since, the
-// operator still makes its own drill of the change.
+// With a schedule the Job is about what the last drill was about: if the table has changed
+// since, the operator still makes its own drill of the change. Without one it is about the
+// table as the operator sees it when the drill has ended.
 func DrillNow(ctx context.Context, kube client.Client, inbox *v1alpha1.MessagingInbox, image JobImage) (*batchv1.Job, error) {
 	if why := whyNotDrill(inbox); why != "" {
 		return nil, &Refusal{Message: why}
@@ -82,7 +83,7 @@ func DrillNow(ctx context.Context, kube client.Client, inbox *v1alpha1.Messaging
 		return nil, refuse("Job %s is at work.", jobs[i].Name)
 	}
 	subject := ""
-	if inbox.Status.Drill != nil {
+	if inbox.Status.Drill != nil && inbox.Spec.Drill.Schedule != nil {
 		subject = inbox.Status.Drill.Subject
 	}
 	return createByHand(ctx, kube, drillJob(inbox, image, time.Time{}, subject, nameByHand(inbox, jobs)))

@@ -47,7 +47,7 @@ func snapshotOf(inbox *v1alpha1.MessagingInbox, history *tablestats.History, obs
 		if run := pruning.LastRun; run != nil {
 			snapshot.Pruning.LastEnd = run.CompletedAt.Time
 			snapshot.Pruning.LastDuration = duration(run.Duration)
-			snapshot.HeldProofs = &run.Held
+			snapshot.HeldProofs = run.Held
 		}
 	}
 	if drill := status.Drill; drill != nil {

@@ -19,10 +19,8 @@ import (
 	"github.com/messaginginbox/operator/api/v1alpha1"
 	"github.com/messaginginbox/operator/test/brokers"
 	"github.com/messaginginbox/operator/test/postgres"
+	"github.com/messaginginbox/operator/test/symfony"
 )
-
-const messagesTable = `CREATE TABLE messenger_messages (id bigserial PRIMARY KEY, body text NOT NULL, headers text NOT NULL,
-	queue_name varchar(190) NOT NULL, created_at timestamp(0) NOT NULL, available_at timestamp(0) NOT NULL, delivered_at timestamp(0))`
 
 // observed is a resource with a redis transport and a doctrine failure transport in the
 // inbox's own database.
@@ -44,7 +42,7 @@ func TestTransportsAreObserved(t *testing.T) {
 	messages := redis.NewClient(options)
 	t.Cleanup(func() { _ = messages.Close() })
 	seedRedis(t, messages, 300)
-	execute(t, target, messagesTable)
+	execute(t, target, symfony.MessagesTable)
 	execute(t, target, `INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at)
 		SELECT '', '[]', 'failed', u, u FROM (SELECT now() AT TIME ZONE 'utc' - interval '50 hours 20 minutes' AS u) now`)
 	putSecretValues(t, namespace, "database", map[string]string{"url": target})

@@ -364,9 +364,10 @@ type PruningRun struct {
 	// +optional
 	Cutoff *metav1.Time `json:"cutoff,omitempty"`
 	// held is the number of expired records that were kept because their messages still
-	// wait in a failure transport or an outbox.
+	// wait in a failure transport or an outbox. Unset when no such queue is observed, and
+	// when the run ended before it had compared them.
 	// +optional
-	Held int64 `json:"held,omitempty"`
+	Held *int64 `json:"held,omitempty"`
 	// heldSince is the time of the oldest of them.
 	// +optional
 	HeldSince *metav1.Time `json:"heldSince,omitempty"`

@@ -40,6 +40,20 @@ func Observe(results []probe.Result, earlier []v1alpha1.TransportStatus) Observa
 	return observations
 }
 
+// LastSeen are the settings that the status holds of the transports that declare observe.
+func LastSeen(inbox *v1alpha1.MessagingInbox) Observations {
+	seen := Observations{Settings: map[string]*v1alpha1.ObservedSettings{}}
+	for i := range inbox.Status.Transports {
+		status := &inbox.Status.Transports[i]
+		if status.Observed != nil && slices.ContainsFunc(inbox.Spec.Transports, func(t v1alpha1.Transport) bool {
+			return string(t.Name) == status.Name && t.Observe != nil
+		}) {
+			seen.Settings[status.Name] = status.Observed
+		}
+	}
+	return seen
+}
+
 // Complete says that every transport that declares observe was looked at since the
 // operator started, with success or not.
 func (o Observations) Complete() bool {
@@ -170,7 +184,7 @@ func exceeded(spec *v1alpha1.MessagingInboxSpec, observations Observations, now 
 	for i := range spec.Transports {
 		failure := &spec.Transports[i]
 		if failure.Redelivery == nil || failure.Redelivery.MaxAge == nil || !slices.ContainsFunc(spec.Transports, func(t v1alpha1.Transport) bool {
-			return t.Inbox && !t.BatchHandlers && t.FailureTransport == failure.Name
+			return t.Inbox && !t.BatchHandlers && failureTransportOf(spec, &t) == failure.Name
 		}) {
 			continue
 		}

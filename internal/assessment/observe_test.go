@@ -72,6 +72,27 @@ func TestWhatWasSeenCountsWhileTheBrokerIsOutOfReach(t *testing.T) {
 	}
 }
 
+// Whoever only reads the resource comes to the windows that the operator wrote there.
+func TestWhatTheStatusHoldsGivesTheOperatorsWindows(t *testing.T) {
+	spec := declared(t, "transports: [{name: a, type: sqs, observe: {urlSecretRef: {name: s, key: k}}}, {name: b, type: sqs}]")
+	observations := Observe([]probe.Result{seen("a", probe.Observation{Settings: probe.Settings{VisibilityTimeout: of(90 * time.Second)}})}, nil)
+	requirement, _ := ObservedRequirement(spec, observations)
+	inbox := &v1alpha1.MessagingInbox{Spec: *spec}
+	inbox.Status.Transports = TransportStatuses(requirement)
+	ShowObserved(inbox.Status.Transports, observations, noon)
+	inbox.Status.Transports[1].Observed = &v1alpha1.ObservedSettings{VisibilityTimeout: &metav1.Duration{Duration: time.Second}} // of an earlier spec
+
+	again, _ := ObservedRequirement(spec, LastSeen(inbox))
+	for i, window := range again.Windows {
+		if window.Duration != requirement.Windows[i].Duration || window.Terms[0] != requirement.Windows[i].Terms[0] {
+			t.Errorf("%s: got %+v, want %+v", window.Transport, window, requirement.Windows[i])
+		}
+	}
+	if term := again.Windows[0].Terms[0]; term.Value != 90*time.Second || term.Origin != redelivery.OriginObserved {
+		t.Errorf("the time-out is %+v", term)
+	}
+}
+
 func TestAMessageOlderThanItsMaxAgeMakesTheRetentionUnsafe(t *testing.T) {
 	const transports = `retention: {period: 1000h, applicationPeriod: 1000h}
   transports:

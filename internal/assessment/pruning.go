@@ -104,8 +104,8 @@ func afterRun(run v1alpha1.PruningRun) metav1.Condition {
 	if run.DryRun {
 		deleted = fmt.Sprintf("dry run: %d records are expired, none was deleted", run.RowsDeleted)
 	}
-	if run.Held > 0 && run.HeldSince != nil {
-		deleted += fmt.Sprintf("; %d more are kept, the oldest from %s, because their messages still wait in a failure transport or an outbox", run.Held, run.HeldSince.UTC().Format(time.RFC3339))
+	if run.Held != nil && run.HeldSince != nil {
+		deleted += fmt.Sprintf("; %d more are kept, the oldest from %s, because their messages still wait in a failure transport or an outbox", *run.Held, run.HeldSince.UTC().Format(time.RFC3339))
 	}
 	switch run.Result {
 	case v1alpha1.RunDone:

@@ -174,6 +174,13 @@ func report(messages io.Writer, configuration *messenger.Configuration, declarat
 	if !covered {
 		lines = append(lines, "warning: no transport has inbox: true, so the manifest protects nothing yet")
 	}
+	unrecognized := configuration.Unrecognized
+	for _, transport := range configuration.Transports {
+		unrecognized = append(unrecognized, transport.Unrecognized()...)
+	}
+	for _, name := range unrecognized {
+		lines = append(lines, fmt.Sprintf("warning: %s: %s", name.At, messenger.Printable(name.String())))
+	}
 	for _, imported := range configuration.Imports {
 		lines = append(lines, fmt.Sprintf("warning: %s: %s is imported there and was not read: name it too if it concerns Messenger", imported.At, messenger.MaskText(imported.Value.String())))
 	}
