@@ -18,8 +18,7 @@ const (
 	scanPage = 500
 	// scanLimit is how many entries one look goes through at most.
 	scanLimit = 10_000
-	// countPage and countBytes are less, for commands that return the messages too.
-	countPage  = 100
+	// countBytes is how much one look fetches of messages that it only counts.
 	countBytes = 2 << 20
 )
 
@@ -151,38 +150,19 @@ func (l *streamLook) countWaiting(ctx context.Context) error {
 	return nil
 }
 
-// count goes through the entries of a range; complete is false when that is given up. The
-// pages grow as far as the largest entry so far lets them.
+// count goes through the entries of a range; complete is false when that is given up.
 func (l *streamLook) count(ctx context.Context, start, end string) (count int64, complete bool, err error) {
-	page, largest, total := 1, 1, 0
-	for count < scanLimit && total < countBytes {
-		entries, err := l.client.XRangeN(ctx, l.stream, start, end, int64(page)).Result()
+	total := 0
+	for entry, err := range Entries(ctx, l.client, l.stream, start, end) {
 		if err != nil {
 			return 0, false, err
 		}
-		count += int64(len(entries))
-		if len(entries) < page {
-			return count, true, nil
+		if total += sizeOf(entry); total > countBytes || count == scanLimit {
+			return count, false, nil
 		}
-		for _, entry := range entries {
-			size := sizeOf(entry)
-			total += size
-			largest = max(largest, size)
-			start = "(" + entry.ID
-		}
-		page = max(min(4*page, countPage, (countBytes-total)/largest), 1)
+		count++
 	}
-	return count, false, nil
-}
-
-// sizeOf is the length of all fields and values of an entry.
-func sizeOf(entry redis.XMessage) int {
-	size := 0
-	for field, value := range entry.Values {
-		text, _ := value.(string) // redis has no other values in a stream
-		size += len(field) + len(text)
-	}
-	return size
+	return count, true, nil
 }
 
 // readDelayed counts the delayed messages. One whose time has come waits for a worker to

@@ -159,3 +159,37 @@ func TestAHundredThousandWaitingMessagesAreCompared(t *testing.T) {
 		t.Errorf("the unique key was scanned %d times: that spoils the count of skipped redeliveries", after-before)
 	}
 }
+
+// Every slice leaves out what is held: were each to carry all of it, the run would not end.
+func TestAHundredThousandProofsAreHeld(t *testing.T) {
+	for _, walk := range walks {
+		t.Run(walk.name, func(t *testing.T) {
+			i := newInbox(t, "timestamptz")
+			if !walk.indexed {
+				i.exec("DROP INDEX messenger_inbox_processed_at_idx")
+			}
+			i.exec(`INSERT INTO messenger_inbox SELECT 'orders', md5(n::text), now() - interval '8 days' - n * interval '1 millisecond' FROM generate_series(1, 300000) n`)
+			i.exec(`ANALYZE messenger_inbox`)
+			rows, err := i.conn.Query(t.Context(), `SELECT md5((3 * n)::text) FROM generate_series(1, 100000) n`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := i.options()
+			o.Waiting = waitingFor(ids...)
+			report := i.prune(o)
+			i.expect(report, ResultDone, ReasonCompleted, 200_000)
+			i.expectHeld(report, 100_000)
+			if left := i.number(`SELECT count(*) FROM messenger_inbox m JOIN (SELECT md5((3 * n)::text) AS id FROM generate_series(1, 100000) n) held ON held.id = m.message_id`); left != 100_000 {
+				t.Errorf("%d of the held proofs are left, want all 100000", left)
+			}
+			if report.DurationSeconds > 60 {
+				t.Errorf("it took %.1f s, want a minute at most", report.DurationSeconds)
+			}
+			t.Logf("%.2f s, %d slices, longest transaction %.3f s", report.DurationSeconds, report.Slices, report.LongestTransactionSeconds)
+		})
+	}
+}
