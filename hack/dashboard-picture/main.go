@@ -70,7 +70,7 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stage.close()) }()
+	defer func() { err = errors.Join(err, stage.close(ctx)) }()
 	recorder, err := startPrometheus(ctx, env)
 	if err != nil {
 		return err

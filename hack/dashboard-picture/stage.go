@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,6 +29,8 @@ type stage struct {
 	gates    map[string]*gate // by the name of the Secret with the broker's URL
 	teams    []*team
 	duration time.Duration
+	// namespaces that were made; a cluster that was there before stays.
+	namespaces []string
 }
 
 // setStage starts the brokers and fills the databases with the history that the
@@ -36,7 +39,7 @@ func setStage(ctx context.Context, env *environment.Environment, duration time.D
 	s := &stage{env: env, gates: map[string]*gate{}, duration: duration}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.close())
+			err = errors.Join(err, s.close(ctx))
 		}
 	}()
 	if s.rabbitmq, err = services.StartRabbitMQ(ctx); err != nil {
@@ -61,8 +64,13 @@ func setStage(ctx context.Context, env *environment.Environment, duration time.D
 	return s, nil
 }
 
-func (s *stage) close() error {
+// close ends and removes everything, also after ctx has ended.
+func (s *stage) close(ctx context.Context) error {
 	var failures []error
+	for _, namespace := range s.namespaces {
+		_, err := s.env.Kubectl(context.WithoutCancel(ctx), "delete", "namespace", namespace, "--wait=false")
+		failures = append(failures, err)
+	}
 	for _, gate := range s.gates {
 		failures = append(failures, gate.shut())
 	}
@@ -77,24 +85,31 @@ func (s *stage) close() error {
 
 // declare hands the operator the Secrets and the manifests.
 func (s *stage) declare(ctx context.Context) error {
-	made := map[string]bool{}
 	for _, t := range s.teams {
-		if !made[t.namespace] {
-			if _, err := s.env.Kubectl(ctx, "create", "namespace", t.namespace); err != nil {
+		if !slices.Contains(s.namespaces, t.namespace) {
+			if err := s.makeNamespace(ctx, t.namespace); err != nil {
 				return err
 			}
-			for name, gate := range s.gates {
-				if err := s.env.PutSecret(ctx, t.namespace, name, "url", gate.url); err != nil {
-					return err
-				}
-			}
-			made[t.namespace] = true
 		}
 		if err := s.env.PutSecret(ctx, t.namespace, t.name+"-database", "url", t.databaseURL); err != nil {
 			return err
 		}
 	}
 	return s.env.Apply(ctx, "", manifests) // each names its namespace
+}
+
+// makeNamespace has the Secrets with the brokers' URLs.
+func (s *stage) makeNamespace(ctx context.Context, name string) error {
+	if _, err := s.env.Kubectl(ctx, "create", "namespace", name); err != nil {
+		return err
+	}
+	s.namespaces = append(s.namespaces, name)
+	for secret, gate := range s.gates {
+		if err := s.env.PutSecret(ctx, name, secret, "url", gate.url); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // play runs the applications until ctx ends.
