@@ -37,7 +37,7 @@ func whole() *Snapshot {
 		Transports: []Transport{
 			{Name: "orders", Window: ptr(30 * time.Hour), Observed: ptr(true), ProbeFailures: ptr[int64](4), Messages: &Messages{Pending: 11, Delayed: 12, InFlight: 13, Stuck: 14}, OldestAge: ptr(time.Minute), Redelivered: ptr[int64](5)},
 			{Name: "db_outbox", Outbox: true, Observed: ptr(false), Messages: &Messages{Pending: 21, Stuck: 24}, OldestAge: ptr(2 * time.Minute)},
-			{Name: "failed", Failure: true, MaxAge: ptr(336 * time.Hour), OldestAge: ptr(3 * time.Minute)},
+			{Name: "failed", Failure: true, MaxAge: ptr(336 * time.Hour), Messages: &Messages{Pending: 31}, OldestAge: ptr(3 * time.Minute)},
 		},
 	}
 }
