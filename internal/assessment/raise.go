@@ -22,7 +22,9 @@ func ObservedRequirement(spec *v1alpha1.MessagingInboxSpec, observations Observa
 		if settings := observations.Settings[transport.Name]; settings != nil {
 			r.apply(settings)
 		}
-		if transport.Inbox && !transport.BatchHandlers {
+		// RabbitMQ tells when a message was first published: one that waited for its own delay
+		// there would look like a downtime.
+		if transport.Inbox && !transport.BatchHandlers && transport.Type != redelivery.AMQP {
 			r.applyWait(observations.Waits[transport.Name])
 		}
 		r.applyToWindow()
