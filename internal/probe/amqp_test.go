@@ -1,10 +1,12 @@
 package probe
 
 import (
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/messaginginbox/operator/internal/redelivery"
 )
@@ -52,3 +54,16 @@ func TestNamesOfDelayQueues(t *testing.T) {
 		}
 	}
 }
+
+// RabbitMQ knows consumer-timeout in a policy since 3.12, and every value as a number of JSON.
+func TestTheStricterOfArgumentsAndPolicyOfEachQueueAndTheLaterOfTheQueues(t *testing.T) {
+	var settings Settings
+	settings.readArguments(map[string]any{"x-message-ttl": 7_200_000.0, "x-consumer-timeout": 3_600_000.0}, map[string]any{"message-ttl": 3_600_000.0, "consumer-timeout": 1_800_000.0})
+	settings.readArguments(map[string]any{"x-expires": "soon", "x-delivery-limit": -1.0}, map[string]any{"message-ttl": 1_800_000.0, "consumer-timeout": 5_400_000.0, "delivery-limit": 5.0})
+	want := Settings{MessageTTL: of(time.Hour), ConsumerTimeout: of(90 * time.Minute), DeliveryLimit: of(int64(5))}
+	if !reflect.DeepEqual(settings, want) {
+		t.Errorf("settings %+v, want %+v", settings, want)
+	}
+}
+
+func of[T any](value T) *T { return &value }
