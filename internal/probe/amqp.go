@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -26,7 +27,7 @@ const (
 // amqp asks RabbitMQ's management API for the transport's queues and for the queues in
 // which Symfony lets messages wait for their delay.
 func amqp(ctx context.Context, target Target) (Observation, error) {
-	look := &queueLook{target: target, transport: &managementTransport{ctx: ctx, authorities: target.Authorities}}
+	look := &queueLook{target: target, transport: &managementTransport{ctx: ctx, authorities: target.authorities}}
 	defer look.transport.close()
 	if err := look.connect(); err != nil {
 		return Observation{}, err
@@ -62,13 +63,13 @@ func (l *queueLook) connect() error {
 	} else {
 		dsn := &l.target.dsn.Address
 		user, password = dsn.Login()
-		host, _, _ := strings.Cut(dsn.Host.String(), ":")
+		host := (&url.URL{Host: dsn.Host.String()}).Hostname()
 		if host == "" {
 			return failed(ReasonInvalidURL, "the DSN names no host: expected %s", expectedURL[l.target.Type])
 		}
-		address = "http://" + host + ":15672"
+		address = "http://" + net.JoinHostPort(host, "15672")
 		if dsn.Scheme == "amqps" {
-			address = "https://" + host + ":15671"
+			address = "https://" + net.JoinHostPort(host, "15671")
 		}
 	}
 	client, err := rabbithole.NewTLSClient(address, cmp.Or(user, "guest"), cmp.Or(password, "guest"), l.transport)
@@ -185,12 +186,7 @@ func (l *queueLook) readDelayQueues() error {
 // delayQueues is a regular expression for the names of the delay queues: the pattern
 // with the exchange's name and anything for the rest.
 func (l *queueLook) delayQueues() string {
-	pattern := defaultDelayPattern
-	for _, option := range l.target.dsn.Address.Query {
-		if option.Name == "delay" && len(option.Sub) == 1 && option.Sub[0] == "queue_name_pattern" {
-			pattern = option.Value.String()
-		}
-	}
+	pattern := cmp.Or(l.target.subOptions("delay")["queue_name_pattern"], defaultDelayPattern)
 	expression := regexp.QuoteMeta(pattern)
 	for placeholder, with := range map[string]string{
 		"%exchange_name%": regexp.QuoteMeta(l.exchange()), "%routing_key%": ".*", "%delay%": "[0-9]+",

@@ -121,6 +121,30 @@ func TestNewsAreOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
+func TestAChangedAuthorityIsLookedAtAnew(t *testing.T) {
+	authority, stranger := newAuthority(t), newAuthority(t)
+	server := brokers.RunRedisTLS(t, issued(t, authority.Issue, "127.0.0.1"))
+	seedOrders(t, server.Client())
+	news := make(chan string, 10)
+	observer := probe.NewObserver(time.Hour, time.Now, func(owner string) { news <- owner })
+	t.Cleanup(observer.Close)
+	there := target(t, redelivery.Redis, server.URL()+"/orders/workers", probe.Place{})
+	for _, step := range []struct {
+		authority []byte
+		failed    bool
+	}{{nil, true}, {stranger.PEM, true}, {authority.PEM, false}, {stranger.PEM, true}} {
+		targets := []probe.Target{trusting(t, there, step.authority)}
+		if fresh := observer.Results("one", targets)[0]; !fresh.At.IsZero() {
+			t.Fatalf("what was seen with another authority counts: %+v", fresh)
+		}
+		<-news
+		result := observer.Results("one", targets)[0]
+		if failed := result.Failure != nil; failed != step.failed {
+			t.Errorf("failure %v, want one: %t", result.Failure, step.failed)
+		}
+	}
+}
+
 // BenchmarkProbe has 100 resources with three transports of one type each. It looks at all
 // of them once per iteration and reports the share of one core that this costs when it is
 // done every 60 seconds: the process's own CPU time, kernel included, with all that the

@@ -203,8 +203,16 @@ func (l *streamLook) explain(err error) error {
 		return failed(ReasonQueueNotFound, "%s: the stream %s or its group %s was removed meanwhile", l.target.Broker(), l.stream, l.group)
 	case word == "WRONGPASS", word == "NOAUTH", strings.HasPrefix(text, "ERR AUTH"):
 		return failed(ReasonAuthenticationFailed, "%s refused the user or the password of the DSN", l.target.Broker())
+	case word == "NOPERM" && strings.Contains(text, "cluster|slots"):
+		return failed(ReasonPermissionDenied, "%s: the user may not run CLUSTER SLOTS, by which the nodes are found: grant it with ACL SETUSER (+cluster|slots)", l.target.Broker())
 	case word == "NOPERM":
 		return failed(ReasonPermissionDenied, "%s: the user may not run XINFO GROUPS and XLEN on %s: grant them with ACL SETUSER (+xinfo|groups +xlen)", l.target.Broker(), l.stream)
+	case word == "CLUSTERDOWN":
+		return failed(ReasonUnreachable, "%s: the cluster serves no keys while some of its slots have no node: redis-cli cluster info, and cluster nodes, say which", l.target.Broker())
+	case strings.Contains(text, "cluster support disabled"):
+		return failed(ReasonInvalidURL, "%s is no cluster: several hosts, host[...] and redis_cluster in a DSN are for one; write a single host before the path", l.target.Broker())
+	case word == "MOVED":
+		return failed(ReasonInvalidURL, "%s is a node of a cluster: list its nodes in the DSN, or add redis_cluster=1", l.target.Broker())
 	}
 	return err
 }

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
@@ -31,7 +33,8 @@ func sqsQueue(ctx context.Context, target Target) (Observation, error) {
 	}
 	client := sqs.New(sqs.Options{
 		Region: place.region, BaseEndpoint: place.endpoint, Credentials: place.credentials,
-		Retryer: aws.NopRetryer{}, // the next look is the retry
+		HTTPClient: target.httpClient(),
+		Retryer:    aws.NopRetryer{}, // the next look is the retry
 	})
 	queueURL, err := place.queueURL(ctx, client)
 	if err != nil {
@@ -51,6 +54,13 @@ func sqsQueue(ctx context.Context, target Target) (Observation, error) {
 		place.readAge(ctx, &observation)
 	}
 	return observation, nil
+}
+
+// httpClient trusts the target's authorities.
+func (t Target) httpClient() *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().WithTransportOptions(func(transport *http.Transport) {
+		transport.TLSClientConfig.RootCAs = t.authorities
+	})
 }
 
 // sqsPlace is where an SQS queue is.

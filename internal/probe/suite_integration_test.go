@@ -12,6 +12,7 @@ import (
 
 	"github.com/messaginginbox/operator/internal/probe"
 	"github.com/messaginginbox/operator/internal/redelivery"
+	"github.com/messaginginbox/operator/test/certificates"
 	"github.com/messaginginbox/operator/test/postgres"
 )
 
@@ -90,3 +91,40 @@ func sharedDatabase(t testing.TB) string {
 	t.Helper()
 	return postgres.Shared(t).NewDatabase(t)
 }
+
+func newAuthority(t testing.TB) *certificates.Authority {
+	t.Helper()
+	authority, err := certificates.NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return authority
+}
+
+// issued is a certificate for the hosts: issued(t, authority.Issue, "localhost").
+func issued(t testing.TB, issue func(...string) (certificates.Certificate, error), hosts ...string) certificates.Certificate {
+	t.Helper()
+	certificate, err := issue(hosts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certificate
+}
+
+// trusting is the target that trusts the authority; nil is none.
+func trusting(t testing.TB, target probe.Target, authority []byte) probe.Target {
+	t.Helper()
+	if authority == nil {
+		return target
+	}
+	made, err := target.WithAuthorities(authority)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+const (
+	untrusted = "an authority that is not trusted"
+	nextStep  = "observe.caSecretRef"
+)

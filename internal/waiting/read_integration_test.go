@@ -26,6 +26,9 @@ func TestMain(m *testing.M) { os.Exit(postgres.Main(m, postgres.Options{})) }
 
 const stamped = `{"X-Message-Stamp-Symfony\\Component\\Messenger\\Stamp\\MessageIdStamp":"[{\"id\":\"%s\"}]"}`
 
+const messagesTable = `CREATE TABLE messenger_messages (id bigserial PRIMARY KEY, body text NOT NULL, headers text NOT NULL, queue_name varchar(190) NOT NULL,
+	created_at timestamp(0) NOT NULL DEFAULT now(), available_at timestamp(0) NOT NULL DEFAULT now(), delivered_at timestamp(0))`
+
 // table is a doctrine failure queue with these pairs of headers and body.
 func table(t *testing.T, messages ...[2]string) (probe.Target, *pgx.Conn) {
 	t.Helper()
@@ -40,8 +43,7 @@ func table(t *testing.T, messages ...[2]string) (probe.Target, *pgx.Conn) {
 			t.Fatal(execErr)
 		}
 	}
-	run(`CREATE TABLE messenger_messages (id bigserial PRIMARY KEY, body text NOT NULL, headers text NOT NULL, queue_name varchar(190) NOT NULL,
-		created_at timestamp(0) NOT NULL DEFAULT now(), available_at timestamp(0) NOT NULL DEFAULT now(), delivered_at timestamp(0))`)
+	run(messagesTable)
 	for _, message := range messages {
 		run(`INSERT INTO messenger_messages (headers, body, queue_name) VALUES ($1, $2, 'failed')`, message[0], message[1])
 	}

@@ -60,14 +60,17 @@ func NewAuthority() (*Authority, error) {
 }
 
 // Issue signs a certificate for the hosts, names or IP addresses.
-func (a *Authority) Issue(hosts ...string) (Certificate, error) { return a.issue(lifetime, hosts) }
+func (a *Authority) Issue(hosts ...string) (Certificate, error) { return issue(a, lifetime, hosts) }
 
 // IssueExpired signs one that was valid until a minute ago.
 func (a *Authority) IssueExpired(hosts ...string) (Certificate, error) {
-	return a.issue(-time.Minute, hosts)
+	return issue(a, -time.Minute, hosts)
 }
 
-func (a *Authority) issue(validFor time.Duration, hosts []string) (Certificate, error) {
+// SelfSigned is a certificate that no authority signed but its own key.
+func SelfSigned(hosts ...string) (Certificate, error) { return issue(nil, lifetime, hosts) }
+
+func issue(by *Authority, validFor time.Duration, hosts []string) (Certificate, error) {
 	template := describe("test server", validFor)
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {
@@ -80,15 +83,21 @@ func (a *Authority) issue(validFor time.Duration, hosts []string) (Certificate, 
 	if err != nil {
 		return Certificate{}, err
 	}
-	signed, err := sign(template, a.certificate, key, a.key)
+	if by == nil {
+		by = &Authority{certificate: template, key: key}
+	}
+	signed, err := sign(template, by.certificate, key, by.key)
 	if err != nil {
 		return Certificate{}, err
+	}
+	if by.PEM == nil {
+		by.PEM = signed
 	}
 	encoded, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return Certificate{}, err
 	}
-	return Certificate{Authority: a.PEM, Certificate: signed, Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})}, nil
+	return Certificate{Authority: by.PEM, Certificate: signed, Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})}, nil
 }
 
 // WriteTo writes the certificate, its key and the authority's certificate to files of the

@@ -63,8 +63,8 @@ func Run(t testing.TB, server *postgres.Server, o Options) *Pooler {
 	p := &Pooler{server: server, address: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))}
 	dir := writeConfiguration(t, p, o)
 	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
+		if removeErr := os.RemoveAll(dir); removeErr != nil {
+			t.Error(removeErr)
 		}
 	})
 	command := exec.CommandContext(context.Background(), binary, filepath.Join(dir, "pgbouncer.ini")) // #nosec G204 -- a test tool
@@ -81,8 +81,8 @@ func Run(t testing.TB, server *postgres.Server, o Options) *Pooler {
 		if t.Failed() {
 			t.Log(running.Output())
 		}
-		if err := running.Stop(syscall.SIGKILL); err != nil {
-			t.Error(err)
+		if stopErr := running.Stop(syscall.SIGKILL); stopErr != nil {
+			t.Error(stopErr)
 		}
 	})
 	err = running.AwaitReady(t.Context(), func(ctx context.Context) error {
