@@ -16,15 +16,6 @@ import (
 	"github.com/messaginginbox/operator/test/postgres"
 )
 
-func newAuthority(t *testing.T) *certificates.Authority {
-	t.Helper()
-	authority, err := certificates.NewAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return authority
-}
-
 func unseen(t *testing.T, inbox *v1alpha1.MessagingInbox, says ...string) {
 	t.Helper()
 	await(t, inbox, v1alpha1.ConditionTransportsObserved, metav1.ConditionFalse, v1alpha1.ReasonProbeFailed, says...)
@@ -37,12 +28,8 @@ func seen(t *testing.T, inbox *v1alpha1.MessagingInbox) v1alpha1.TransportStatus
 
 // Each change of a Secret is looked at well within the minute from one look to the next.
 func TestARedisWithAPrivateAuthority(t *testing.T) {
-	authority, stranger := newAuthority(t), newAuthority(t)
-	certificate, err := authority.Issue("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	broker := brokers.RunRedisTLS(t, certificate)
+	authority, stranger := certificates.New(t), certificates.New(t)
+	broker := brokers.RunRedisTLS(t, certificates.Must(t)(authority.Issue("127.0.0.1")))
 	messages := broker.Client()
 	t.Cleanup(func() { _ = messages.Close() })
 	seedRedis(t, messages, 60)

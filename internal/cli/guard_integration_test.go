@@ -70,18 +70,11 @@ func TestPruneKeepsTheProofsOfMessagesThatWait(t *testing.T) {
 }
 
 func guardThroughTLS(t *testing.T, prune, guards []string) {
-	authority, err := certificates.NewAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := authority.Issue("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	broker := brokers.RunRedisTLS(t, certificate)
+	authority := certificates.New(t)
+	broker := brokers.RunRedisTLS(t, certificates.Must(t)(authority.Issue("127.0.0.1")))
 	client := broker.Client()
 	t.Cleanup(func() { _ = client.Close() })
-	if err = client.XAdd(t.Context(), &redis.XAddArgs{Stream: "outbox", Values: []any{"message", `{"body":"{}","headers":{"message_id":"7"}}`}}).Err(); err != nil {
+	if err := client.XAdd(t.Context(), &redis.XAddArgs{Stream: "outbox", Values: []any{"message", `{"body":"{}","headers":{"message_id":"7"}}`}}).Err(); err != nil {
 		t.Fatal(err)
 	}
 	server := postgres.Run(t, postgres.Options{TLS: true})

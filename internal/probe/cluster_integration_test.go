@@ -106,8 +106,8 @@ func kill(t testing.TB, nodes ...*brokers.Redis) {
 }
 
 func TestRedisClusterThroughTLS(t *testing.T) {
-	authority := newAuthority(t)
-	certificate := issued(t, authority.Issue, "127.0.0.1")
+	authority := certificates.New(t)
+	certificate := certificates.Must(t)(authority.Issue("127.0.0.1"))
 	cluster, addresses := runCluster(t, &certificate)
 	seedOrders(t, cluster.Client())
 	there := target(t, redelivery.Redis, "rediss://"+strings.Join(addresses, ",rediss://")+"/orders/workers", probe.Place{})

@@ -16,6 +16,7 @@ import (
 	"github.com/messaginginbox/operator/internal/probe"
 	"github.com/messaginginbox/operator/internal/redelivery"
 	"github.com/messaginginbox/operator/test/brokers"
+	"github.com/messaginginbox/operator/test/certificates"
 )
 
 // silent is a broker that takes connections and never answers; it counts them.
@@ -122,8 +123,8 @@ func TestNewsAreOnlyWhatIsNew(t *testing.T) {
 }
 
 func TestAChangedAuthorityIsLookedAtAnew(t *testing.T) {
-	authority, stranger := newAuthority(t), newAuthority(t)
-	server := brokers.RunRedisTLS(t, issued(t, authority.Issue, "127.0.0.1"))
+	authority, stranger := certificates.New(t), certificates.New(t)
+	server := brokers.RunRedisTLS(t, certificates.Must(t)(authority.Issue("127.0.0.1")))
 	seedOrders(t, server.Client())
 	news := make(chan string, 10)
 	observer := probe.NewObserver(time.Hour, time.Now, func(owner string) { news <- owner })

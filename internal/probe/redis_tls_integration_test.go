@@ -13,12 +13,12 @@ import (
 )
 
 func TestRedisThroughTLS(t *testing.T) {
-	authority, stranger := newAuthority(t), newAuthority(t)
-	here := brokers.RunRedisTLS(t, issued(t, authority.Issue, "127.0.0.1"))
-	elsewhere := brokers.RunRedisTLS(t, issued(t, authority.Issue, "cache.example"))
-	expired := brokers.RunRedisTLS(t, issued(t, authority.IssueExpired, "127.0.0.1"))
-	demanding := brokers.RunRedisTLS(t, issued(t, authority.Issue, "127.0.0.1"), "--tls-auth-clients", "yes")
-	ownSigned := brokers.RunRedisTLS(t, issued(t, certificates.SelfSigned, "127.0.0.1"))
+	authority, stranger := certificates.New(t), certificates.New(t)
+	here := brokers.RunRedisTLS(t, certificates.Must(t)(authority.Issue("127.0.0.1")))
+	elsewhere := brokers.RunRedisTLS(t, certificates.Must(t)(authority.Issue("cache.example")))
+	expired := brokers.RunRedisTLS(t, certificates.Must(t)(authority.IssueExpired("127.0.0.1")))
+	demanding := brokers.RunRedisTLS(t, certificates.Must(t)(authority.Issue("127.0.0.1")), "--tls-auth-clients", "yes")
+	ownSigned := brokers.RunRedisTLS(t, certificates.Must(t)(certificates.SelfSigned("127.0.0.1")))
 	for _, server := range []*brokers.Redis{here, elsewhere, expired, demanding, ownSigned} {
 		seedOrders(t, server.Client())
 	}
@@ -84,9 +84,9 @@ func TestRedisThroughTLS(t *testing.T) {
 
 // A redis that answers slowly: the handshake of TLS takes ten seconds, or the answer after it.
 func TestASlowRedisThroughTLSIsLeftAfterTheTimeLimit(t *testing.T) {
-	authority := newAuthority(t)
+	authority := certificates.New(t)
 	silentAddress, _ := silent(t)
-	slow := brokers.RunRedisTLS(t, issued(t, authority.Issue, "127.0.0.1"))
+	slow := brokers.RunRedisTLS(t, certificates.Must(t)(authority.Issue("127.0.0.1")))
 	seedOrders(t, slow.Client())
 	for name, tested := range map[string]struct {
 		address string

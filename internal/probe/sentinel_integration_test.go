@@ -74,8 +74,8 @@ func TestRedisBehindASentinel(t *testing.T) {
 }
 
 func TestRedisBehindASentinelThroughTLS(t *testing.T) {
-	authority := newAuthority(t)
-	certificate := issued(t, authority.Issue, "127.0.0.1")
+	authority := certificates.New(t)
+	certificate := certificates.Must(t)(authority.Issue("127.0.0.1"))
 	sentinel := runSentinel(t, &certificate)
 	seedOrders(t, master(t, sentinel).Client())
 	dsn := "rediss://" + sentinel.Address() + "/orders/workers?sentinel=mymaster"

@@ -33,7 +33,7 @@ func sqsQueue(ctx context.Context, target Target) (Observation, error) {
 	}
 	client := sqs.New(sqs.Options{
 		Region: place.region, BaseEndpoint: place.endpoint, Credentials: place.credentials,
-		HTTPClient: target.httpClient(),
+		HTTPClient: place.http,
 		Retryer:    aws.NopRetryer{}, // the next look is the retry
 	})
 	queueURL, err := place.queueURL(ctx, client)
@@ -69,6 +69,7 @@ type sqsPlace struct {
 	url                    string  // of the queue, when the DSN is that
 	endpoint               *string // nil: the service's own in the region
 	credentials            aws.CredentialsProvider
+	http                   *awshttp.BuildableClient
 }
 
 var serviceHost = regexp.MustCompile(`^sqs\.([\w-]+)\.amazonaws\.com(\.cn)?$`)
@@ -82,6 +83,7 @@ func readSQS(target Target) (sqsPlace, error) {
 		region:  target.option("region", "eu-west-1"),
 		account: target.option("account", ""),
 		queue:   cmp.Or(target.Place.Queue, target.option("queue_name", "messages")),
+		http:    target.httpClient(),
 		credentials: credentials.NewStaticCredentialsProvider(
 			cmp.Or(user, target.option("access_key", "")), cmp.Or(password, target.option("secret_key", "")), target.option("session_token", "")),
 	}
@@ -181,7 +183,7 @@ func (p sqsPlace) readAge(ctx context.Context, observation *Observation) {
 		observation.gap("the age of the oldest message is not known: CloudWatch has it only for queues of AWS")
 		return
 	}
-	client := cloudwatch.New(cloudwatch.Options{Region: p.region, Credentials: p.credentials, Retryer: aws.NopRetryer{}})
+	client := cloudwatch.New(cloudwatch.Options{Region: p.region, Credentials: p.credentials, HTTPClient: p.http, Retryer: aws.NopRetryer{}})
 	now := time.Now()
 	answer, err := client.GetMetricStatistics(ctx, &cloudwatch.GetMetricStatisticsInput{
 		Namespace: aws.String("AWS/SQS"), MetricName: aws.String("ApproximateAgeOfOldestMessage"),

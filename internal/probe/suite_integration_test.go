@@ -12,7 +12,6 @@ import (
 
 	"github.com/messaginginbox/operator/internal/probe"
 	"github.com/messaginginbox/operator/internal/redelivery"
-	"github.com/messaginginbox/operator/test/certificates"
 	"github.com/messaginginbox/operator/test/postgres"
 )
 
@@ -90,25 +89,6 @@ func eventually(t testing.TB, target probe.Target, want probe.Observation) {
 func sharedDatabase(t testing.TB) string {
 	t.Helper()
 	return postgres.Shared(t).NewDatabase(t)
-}
-
-func newAuthority(t testing.TB) *certificates.Authority {
-	t.Helper()
-	authority, err := certificates.NewAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return authority
-}
-
-// issued is a certificate for the hosts: issued(t, authority.Issue, "localhost").
-func issued(t testing.TB, issue func(...string) (certificates.Certificate, error), hosts ...string) certificates.Certificate {
-	t.Helper()
-	certificate, err := issue(hosts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return certificate
 }
 
 // trusting is the target that trusts the authority; nil is none.

@@ -28,7 +28,7 @@ import (
 )
 
 func TestTheManagementAPIThroughTLS(t *testing.T) {
-	authority, stranger := newAuthority(t), newAuthority(t)
+	authority, stranger := certificates.New(t), certificates.New(t)
 	server := brokers.Run(t, func(ctx context.Context) (*brokers.RabbitMQ, error) { return brokers.StartRabbitMQTLS(ctx, authority) })
 	first := time.Unix(1700000000, 0).UTC()
 	publish(t, channelOf(t, server.URL()), "orders", nil, amqp.Publishing{Timestamp: first}, amqp.Publishing{Timestamp: first.Add(time.Minute)})
@@ -83,13 +83,13 @@ func behindTLS(t testing.TB, certificate certificates.Certificate, backend strin
 }
 
 func TestSQSThroughTLS(t *testing.T) {
-	authority, stranger := newAuthority(t), newAuthority(t)
+	authority, stranger := certificates.New(t), certificates.New(t)
 	server := brokers.Run(t, brokers.StartSQS)
 	queue := createQueue(t, server, "orders", nil)
 	if _, err := sqsClient(server).SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: queue, MessageBody: aws.String("x")}); err != nil {
 		t.Fatal(err)
 	}
-	address := behindTLS(t, issued(t, authority.Issue, "127.0.0.1"), server.Address())
+	address := behindTLS(t, certificates.Must(t)(authority.Issue("127.0.0.1")), server.Address())
 	dsn := "sqs://default/orders?access_key=key&secret_key=hunter2&endpoint=https://" + address
 	for name, there := range map[string]probe.Target{
 		"by an endpoint": target(t, redelivery.SQS, dsn, probe.Place{}),

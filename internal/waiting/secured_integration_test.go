@@ -23,14 +23,7 @@ import (
 
 func newCertificate(t *testing.T) *certificates.Certificate {
 	t.Helper()
-	authority, err := certificates.NewAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := authority.Issue("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate := certificates.Must(t)(certificates.New(t).Issue("127.0.0.1"))
 	return &certificate
 }
 

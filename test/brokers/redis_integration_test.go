@@ -14,14 +14,7 @@ import (
 // withAndWithoutTLS runs the test twice.
 func withAndWithoutTLS(t *testing.T, test func(*testing.T, *certificates.Certificate)) {
 	t.Helper()
-	authority, err := certificates.NewAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := authority.Issue("127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate := certificates.Must(t)(certificates.New(t).Issue("127.0.0.1"))
 	t.Run("without TLS", func(t *testing.T) { test(t, nil) })
 	t.Run("with TLS", func(t *testing.T) { test(t, &certificate) })
 }
