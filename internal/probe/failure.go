@@ -58,7 +58,9 @@ func asFailure(target Target, err error) *Failure {
 	}
 	where := target.Broker()
 	if errors.As(err, &node) {
-		where, err = where+", "+node.node, node.cause
+		if err = node.cause; node.names() {
+			where += ", " + node.node
+		}
 	}
 	if problem := encryptionProblem(err); problem != "" {
 		return failed(ReasonTLSFailed, "%s: %s", where, problem)

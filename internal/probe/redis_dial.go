@@ -45,28 +45,27 @@ func (d redisDialer) dial(ctx context.Context, _, address string) (net.Conn, err
 // unwrap: the client library would dial again for as long as the look may take.
 type nodeError struct {
 	node  string
+	names func() bool // whether to name it
 	cause error
 }
 
 // Error names the node.
 func (e *nodeError) Error() string { return e.node + ": " + e.cause.Error() }
 
-// cluster names the node that fails. Which nodes there are is asked of any that answers:
-// until one did it names none, since the client library tries them in an order that changes.
+// cluster names the node that fails, unless none answers: any may tell which nodes there
+// are, and the client library asks them in an order that changes from look to look.
 type cluster struct {
 	redisDialer
-	known atomic.Bool
+	answers atomic.Bool
 }
 
 func (c *cluster) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	connection, err := c.redisDialer.dial(ctx, network, address)
-	if err != nil && c.known.Load() {
-		return nil, &nodeError{node: "the node " + address, cause: err}
+	if err != nil {
+		return nil, &nodeError{node: "the node " + address, names: c.answers.Load, cause: err}
 	}
-	if err == nil {
-		c.known.Store(true)
-	}
-	return connection, err
+	c.answers.Store(true)
+	return connection, nil
 }
 
 // sentinels know the address of the master.
@@ -85,7 +84,8 @@ func (s *sentinels) dial(ctx context.Context, network, _ string) (net.Conn, erro
 	}
 	connection, err := s.redisDialer.dial(ctx, network, address)
 	if err != nil {
-		return nil, &nodeError{node: fmt.Sprintf("the master %s at %s", s.masterName, address), cause: err}
+		always := func() bool { return true }
+		return nil, &nodeError{node: fmt.Sprintf("the master %s at %s", s.masterName, address), names: always, cause: err}
 	}
 	return connection, nil
 }
