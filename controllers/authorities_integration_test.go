@@ -14,6 +14,7 @@ import (
 	"github.com/messaginginbox/operator/test/brokers"
 	"github.com/messaginginbox/operator/test/certificates"
 	"github.com/messaginginbox/operator/test/postgres"
+	"github.com/messaginginbox/operator/test/symfony"
 )
 
 func unseen(t *testing.T, inbox *v1alpha1.MessagingInbox, says ...string) {
@@ -73,7 +74,7 @@ func withoutOptions(rawURL string) string {
 func TestAFailureTransportInAnotherDatabaseWithAPrivateAuthority(t *testing.T) {
 	server := postgres.Run(t, postgres.Options{TLS: true, HBA: []string{"hostnossl all all all reject"}})
 	failed := server.NewDatabase(t)
-	execute(t, failed, messagesTable)
+	execute(t, failed, symfony.MessagesTable)
 	execute(t, failed, `INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at)
 		SELECT '', '[]', 'default', u, u FROM (SELECT now() AT TIME ZONE 'utc' AS u) now`)
 	for name, tested := range map[string]struct {

@@ -34,6 +34,8 @@ type Configuration struct {
 	Routes           []Route
 	Doctrine         Doctrine
 
+	// Unrecognized are the keys of Messenger, its transports and buses that Symfony refuses.
+	Unrecognized []Unrecognized
 	// Imports are other files that the sources import; they are never read.
 	Imports []Field
 	// DefaultedVariables are variables that nobody gave, and where the default that was used stands.

@@ -14,9 +14,11 @@ func (p *parameters) environment(expression string, at Position) *Value {
 	value, known := p.variable(expression, at, 0)
 	if !known {
 		variable := expression[strings.LastIndexByte(expression, ':')+1:]
-		return &Value{Kind: Text, Text: unknown("%env("+expression+")%", variable), At: at, size: 1}
+		return &Value{Kind: Text, Text: unknown("%env("+expression+")%", variable), At: at, dynamic: true, size: 1}
 	}
-	return value
+	evaluated := *value
+	evaluated.dynamic = true
+	return &evaluated
 }
 
 // maxProcessors is the longest chain of processors; Symfony's own code stays below 10.

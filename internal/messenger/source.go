@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"unicode/utf8"
 )
 
@@ -34,6 +35,9 @@ func ReadSource(path string) (Source, error) {
 		return Source{}, fmt.Errorf("reading the configuration: %w", err)
 	}
 	defer func() { _ = file.Close() }() // only read
+	if info, err := file.Stat(); err == nil && info.IsDir() {
+		return Source{}, fmt.Errorf("%s is a folder: name the files in it, such as %s", path, filepath.Join(path, "messenger.yaml"))
+	}
 	content, err := io.ReadAll(io.LimitReader(file, MaxBytes+1))
 	if err != nil {
 		return Source{}, fmt.Errorf("reading %s: %w", path, err)

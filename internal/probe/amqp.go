@@ -27,8 +27,9 @@ const (
 // amqp asks RabbitMQ's management API for the transport's queues and for the queues in
 // which Symfony lets messages wait for their delay.
 func amqp(ctx context.Context, target Target) (Observation, error) {
-	look := &queueLook{target: target, transport: &managementTransport{ctx: ctx, authorities: target.authorities}}
-	defer look.transport.close()
+	connection := newSingleConnection(target.authorities)
+	defer connection.close()
+	look := &queueLook{target: target, transport: &managementTransport{ctx: ctx, inner: connection}}
 	if err := look.connect(); err != nil {
 		return Observation{}, err
 	}
@@ -63,8 +64,8 @@ func (l *queueLook) connect() error {
 	} else {
 		dsn := &l.target.dsn.Address
 		user, password = dsn.Login()
-		host := (&url.URL{Host: dsn.Host.String()}).Hostname()
-		if host == "" {
+		host, _, err := net.SplitHostPort(withPort(dsn.Host.String(), "5672"))
+		if err != nil || host == "" {
 			return failed(ReasonInvalidURL, "the DSN names no host: expected %s", expectedURL[l.target.Type])
 		}
 		address = "http://" + net.JoinHostPort(host, "15672")
@@ -186,7 +187,12 @@ func (l *queueLook) readDelayQueues() error {
 // delayQueues is a regular expression for the names of the delay queues: the pattern
 // with the exchange's name and anything for the rest.
 func (l *queueLook) delayQueues() string {
-	pattern := cmp.Or(l.target.subOptions("delay")["queue_name_pattern"], defaultDelayPattern)
+	pattern := defaultDelayPattern
+	for _, option := range l.target.dsn.Address.Query {
+		if option.Name == "delay" && len(option.Sub) == 1 && option.Sub[0] == "queue_name_pattern" {
+			pattern = option.Value.String()
+		}
+	}
 	expression := regexp.QuoteMeta(pattern)
 	for placeholder, with := range map[string]string{
 		"%exchange_name%": regexp.QuoteMeta(l.exchange()), "%routing_key%": ".*", "%delay%": "[0-9]+",

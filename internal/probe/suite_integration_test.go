@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,22 @@ func shown(seen probe.Observation) string {
 }
 
 func of[T any](value T) *T { return &value }
+
+// measured looks once and expects that to take under a second, and under 20 MB of memory
+// even if none of it were ever freed.
+func measured(t testing.TB, target probe.Target) probe.Observation {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	started := time.Now()
+	seen := look(t, target)
+	took := time.Since(started)
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; took > time.Second || used > 20<<20 {
+		t.Errorf("took %s and %d bytes, want under 1 s and 20 MB", took, used)
+	}
+	return seen
+}
 
 // eventually looks until the counts are the wanted ones: a broker's statistics lag.
 func eventually(t testing.TB, target probe.Target, want probe.Observation) {

@@ -4,19 +4,11 @@ package probe_test
 
 import (
 	"context"
-	"crypto/tls"
-	"io"
-	"log"
 	"net"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/messaginginbox/operator/internal/database"
@@ -62,45 +54,6 @@ func TestTheManagementAPIThroughTLS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			mustFail(t, trusting(t, target(t, redelivery.AMQP, tested.url, place), tested.authority), probe.ReasonTLSFailed, tested.says...)
-		})
-	}
-}
-
-// behindTLS is the address of a proxy that ends TLS before a server that speaks none, as an
-// ingress would.
-func behindTLS(t testing.TB, certificate certificates.Certificate, backend string) (address string) {
-	t.Helper()
-	pair, err := tls.X509KeyPair(certificate.Certificate, certificate.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: backend}))
-	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that are meant to fail
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	return server.Listener.Addr().String()
-}
-
-func TestSQSThroughTLS(t *testing.T) {
-	authority, stranger := certificates.New(t), certificates.New(t)
-	server := brokers.Run(t, brokers.StartSQS)
-	queue := createQueue(t, server, "orders", nil)
-	if _, err := sqsClient(server).SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: queue, MessageBody: aws.String("x")}); err != nil {
-		t.Fatal(err)
-	}
-	address := behindTLS(t, certificates.Must(t)(authority.Issue("127.0.0.1")), server.Address())
-	dsn := "sqs://default/orders?access_key=key&secret_key=hunter2&endpoint=https://" + address
-	for name, there := range map[string]probe.Target{
-		"by an endpoint": target(t, redelivery.SQS, dsn, probe.Place{}),
-		"by the host":    target(t, redelivery.SQS, "sqs://key:hunter2@"+address+"/orders", probe.Place{}),
-	} {
-		t.Run(name, func(t *testing.T) {
-			if seen := look(t, trusting(t, there, authority.PEM)); seen.Pending != 1 {
-				t.Errorf("seen %s, want 1 pending", shown(seen))
-			}
-			mustFail(t, there, probe.ReasonTLSFailed, untrusted, nextStep)
-			mustFail(t, trusting(t, there, stranger.PEM), probe.ReasonTLSFailed, untrusted, nextStep)
 		})
 	}
 }

@@ -69,6 +69,7 @@ func (r *run) holdBack(ctx context.Context, t *table, c cutoff) (stop string, er
 		r.report.note("%s", waiting.Note)
 	}
 	if len(waiting.IDs) == 0 {
+		r.report.Held = new(int64)
 		return "", nil
 	}
 	ids := make([]string, len(waiting.IDs))
@@ -84,7 +85,7 @@ func (r *run) holdBack(ctx context.Context, t *table, c cutoff) (stop string, er
 		return stop, err
 	}
 	t.held = found.ids
-	r.report.Held = found.count
+	r.report.Held = &found.count
 	if found.oldest == nil {
 		return "", nil
 	}

@@ -20,14 +20,12 @@ import (
 	"github.com/messaginginbox/operator/internal/redelivery"
 	"github.com/messaginginbox/operator/test/brokers"
 	"github.com/messaginginbox/operator/test/postgres"
+	"github.com/messaginginbox/operator/test/symfony"
 )
 
 func TestMain(m *testing.M) { os.Exit(postgres.Main(m, postgres.Options{})) }
 
 const stamped = `{"X-Message-Stamp-Symfony\\Component\\Messenger\\Stamp\\MessageIdStamp":"[{\"id\":\"%s\"}]"}`
-
-const messagesTable = `CREATE TABLE messenger_messages (id bigserial PRIMARY KEY, body text NOT NULL, headers text NOT NULL, queue_name varchar(190) NOT NULL,
-	created_at timestamp(0) NOT NULL DEFAULT now(), available_at timestamp(0) NOT NULL DEFAULT now(), delivered_at timestamp(0))`
 
 // table is a doctrine failure queue with these pairs of headers and body.
 func table(t *testing.T, messages ...[2]string) (probe.Target, *pgx.Conn) {
@@ -43,7 +41,7 @@ func table(t *testing.T, messages ...[2]string) (probe.Target, *pgx.Conn) {
 			t.Fatal(execErr)
 		}
 	}
-	run(messagesTable)
+	run(symfony.MessagesTable)
 	for _, message := range messages {
 		run(`INSERT INTO messenger_messages (headers, body, queue_name) VALUES ($1, $2, 'failed')`, message[0], message[1])
 	}
@@ -91,7 +89,7 @@ func mustRead(t *testing.T, limit int, targets ...probe.Target) Messages {
 func TestTheWaitingMessagesOfAllQueues(t *testing.T) {
 	failed, _ := table(t,
 		[2]string{fmt.Sprintf(stamped, "a"), "{}"},
-		[2]string{"[]", addSlashes(envelope)},
+		[2]string{"[]", symfony.AddSlashes(envelope)},
 		[2]string{`{"message_id": "b"}`, "{}"},
 		[2]string{"no JSON", "{}"})
 	outbox, client := stream(t)

@@ -19,6 +19,7 @@ import (
 	"github.com/messaginginbox/operator/test/brokers"
 	"github.com/messaginginbox/operator/test/certificates"
 	"github.com/messaginginbox/operator/test/postgres"
+	"github.com/messaginginbox/operator/test/symfony"
 )
 
 func newCertificate(t *testing.T) *certificates.Certificate {
@@ -164,7 +165,7 @@ func TestATableOfAnotherDatabaseThroughTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	if _, err = conn.Exec(t.Context(), messagesTable+`; INSERT INTO messenger_messages (headers, body, queue_name) VALUES ('{"message_id":"a"}', '', 'failed'), ('{"message_id":"b"}', '', 'other')`); err != nil {
+	if _, err = conn.Exec(t.Context(), symfony.MessagesTable+`; INSERT INTO messenger_messages (headers, body, queue_name) VALUES ('{"message_id":"a"}', '', 'failed'), ('{"message_id":"b"}', '', 'other')`); err != nil {
 		t.Fatal(err)
 	}
 	inbox, err := database.Parse(postgres.Shared(t).URL("postgres"))
