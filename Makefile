@@ -16,7 +16,7 @@ VERSION_PACKAGE = github.com/messaginginbox/operator/internal/version
 LDFLAGS = -s -w -X $(VERSION_PACKAGE).version=$(VERSION) -X $(VERSION_PACKAGE).revision=$(REVISION)
 
 # Every module of our own code. hack/cluster/* and hack/tools only pin what is built elsewhere.
-MODULES = . hack/cluster hack/promtool test/faults
+MODULES = . hack/cluster hack/dashboard-picture hack/promtool test/faults
 in_each_module = @set -e; for module in $(MODULES); do (cd $$module && set -x && $(1)); done
 
 TAGS    = integration,e2e,bench
@@ -78,6 +78,7 @@ test-integration: ## Run the tests against a real PostgreSQL and a real apiserve
 .PHONY: test-alerts
 test-alerts: ## Test the alerts and the dashboard with Prometheus' own promtool and query engine.
 	cd hack/promtool && go test -count=1 -tags integration ./... # the cache does not see files outside the module
+	node --test hack/dashboard-picture/draw/refusals.test.mjs
 
 .PHONY: test-e2e
 test-e2e: ## Run the end-to-end tests on a real node.
@@ -96,6 +97,10 @@ bench: ## Measure what docs/benchmarks.md reports (about half an hour).
 	go test -tags integration -run '^$$' -bench Probe -benchtime 3x ./internal/probe
 	go test -tags bench -run '^$$' -bench 'ToReady' -benchtime 10x -timeout 30m -v ./test/bench
 	go test -tags bench -run '^$$' -bench 'TenQuietMinutes' -benchtime 1x -timeout 30m -v ./test/bench
+
+.PHONY: dashboard-picture
+dashboard-picture: ## Draw docs/images/dashboard.png from a real cluster and brokers (80 minutes; needs chromium).
+	cd hack/dashboard-picture && go run .
 
 ## Develop
 

@@ -128,6 +128,8 @@ func whyNotPrune(inbox *v1alpha1.MessagingInbox) string {
 		return "spec.suspend is true: nothing is pruned."
 	case spec.Pruning.Suspend:
 		return "spec.pruning.suspend is true: nothing is pruned."
+	case assessment.InvalidJob(spec) != "":
+		return "The API server would refuse the Job: " + assessment.InvalidJob(spec)
 	case len(assessment.CoveredTransports(spec)) == 0:
 		return "No transport is declared with an inbox and without batch handlers: there is nothing that may be pruned."
 	}
@@ -156,6 +158,8 @@ func whyNotDrill(inbox *v1alpha1.MessagingInbox) string {
 		return inbox.Name + " is being deleted."
 	case inbox.Spec.Suspend:
 		return "spec.suspend is true: no drill is made."
+	case assessment.InvalidJob(&inbox.Spec) != "":
+		return "The API server would refuse the Job: " + assessment.InvalidJob(&inbox.Spec)
 	}
 	return shut(assessment.DrillBlocker(inbox.Status.Conditions, inbox.Generation), inbox.Generation)
 }

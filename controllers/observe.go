@@ -49,7 +49,7 @@ func (r *Reconciler) observeTransports(ctx context.Context, s *scope) {
 	if r.observer != nil { // set up with a manager
 		results = append(results, r.observer.Results(owner(client.ObjectKeyFromObject(s.inbox)), targets)...)
 	}
-	s.observations = assessment.Observe(results, s.status().Transports)
+	s.observations = assessment.Observe(results, s.status().Transports, s.now)
 }
 
 // probeTarget reads the URL from its Secret. The error is a *probe.Failure.

@@ -4,6 +4,8 @@ package controllers
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -88,6 +90,7 @@ func TestTransportsAreObserved(t *testing.T) {
 		}
 	})
 	t.Run("a message that is older than maxAge makes the retention unsafe", func(t *testing.T) { overstays(t, inbox, target) })
+	t.Run("a message that waits for longer than the retention makes it unsafe", func(t *testing.T) { waitsTooLong(t, inbox, messages, broker.URL()) })
 	t.Run("a broker that is down is named, and what was seen still counts", func(t *testing.T) { brokerGoesDown(t, inbox, broker.URL()) })
 }
 
@@ -99,6 +102,21 @@ func overstays(t *testing.T, inbox *v1alpha1.MessagingInbox, target string) {
 	mustSay(t, broken, v1alpha1.ConditionRetentionSafe, "maxAge is 336h", "2020-02-02T02:02:02Z")
 	execute(t, target, `DELETE FROM messenger_messages`)
 	putSecretValues(t, inbox.Namespace, "failed", map[string]string{"url": "doctrine://default?queue_name=failed&look=anew"})
+	awaitReady(t, inbox)
+}
+
+// waitsTooLong has workers stand still for 1100 hours.
+func waitsTooLong(t *testing.T, inbox *v1alpha1.MessagingInbox, messages *redis.Client, brokerURL string) {
+	t.Helper()
+	since := time.Now().Add(-1100*time.Hour - time.Minute)
+	add := &redis.XAddArgs{Stream: "late", ID: fmt.Sprintf("%d-0", since.UnixMilli()), Values: []any{"message", "{}"}}
+	if err := errors.Join(messages.XGroupCreateMkStream(t.Context(), "late", "workers", "0").Err(), messages.XAdd(t.Context(), add).Err()); err != nil {
+		t.Fatal(err)
+	}
+	putSecretValues(t, inbox.Namespace, "redis", map[string]string{"url": brokerURL + "/late/workers"})
+	unsafe := await(t, inbox, v1alpha1.ConditionRetentionSafe, metav1.ConditionFalse, v1alpha1.ReasonTooShort)
+	mustSay(t, unsafe, v1alpha1.ConditionRetentionSafe, "spec.retention.period is 1000h", "orders has a message that has waited for up to 1101h, longer than 24h")
+	putSecretValues(t, inbox.Namespace, "redis", map[string]string{"url": brokerURL + "/orders/workers"})
 	awaitReady(t, inbox)
 }
 

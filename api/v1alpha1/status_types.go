@@ -239,6 +239,10 @@ type TableStatus struct {
 	// digits; an extrapolation in the first day, left out in the first hour.
 	// +optional
 	GrowthPerDay *int64 `json:"growthPerDay,omitempty"`
+	// growthBytesPerDay is growthPerDay in bytes, at the present size of a record with its
+	// indexes and bloat, rounded to two digits.
+	// +optional
+	GrowthBytesPerDay *int64 `json:"growthBytesPerDay,omitempty"`
 	// projectedBytes is the size that the table with its indexes reaches at the current
 	// retention, growth and size of a record, rounded to two digits.
 	// +optional

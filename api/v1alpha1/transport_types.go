@@ -34,7 +34,8 @@ type TransportName string
 // RedeliverySpec holds what is true of every transport unless it overrides it.
 type RedeliverySpec struct {
 	// maxDowntime is the longest time without workers, plus the time that they then
-	// need to drain the backlog.
+	// need to drain the backlog. A message that is observed to wait for longer counts
+	// instead, in the window of its transport.
 	// +optional
 	// +default="24h"
 	MaxDowntime Duration `json:"maxDowntime"`
@@ -119,7 +120,7 @@ type Transport struct {
 // status.transports shows each with its origin.
 type TransportRedelivery struct {
 	// window is the whole redelivery window, declared outright: taken as it is, and
-	// nothing else is computed for this transport.
+	// nothing else is computed for this transport, unless it is observed to need more.
 	// +optional
 	Window *Duration `json:"window,omitempty"`
 	// redeliverTimeout is the option redeliver_timeout of a doctrine or redis

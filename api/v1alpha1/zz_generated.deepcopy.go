@@ -890,6 +890,11 @@ func (in *TableStatus) DeepCopyInto(out *TableStatus) {
 		*out = new(int64)
 		**out = **in
 	}
+	if in.GrowthBytesPerDay != nil {
+		in, out := &in.GrowthBytesPerDay, &out.GrowthBytesPerDay
+		*out = new(int64)
+		**out = **in
+	}
 	if in.ProjectedBytes != nil {
 		in, out := &in.ProjectedBytes, &out.ProjectedBytes
 		*out = new(int64)

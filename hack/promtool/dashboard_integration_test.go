@@ -101,7 +101,7 @@ func TestTheDashboardUsesMetricsThatExist(t *testing.T) {
 func TestEveryPanelOfTheDashboardShowsSomething(t *testing.T) {
 	end := time.Now().Truncate(time.Second)
 	storage := hourOfScrapes(t, end)
-	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1_000_000, Timeout: time.Minute, EnableAtModifier: true, Parser: parser.NewParser(parser.Options{})})
 	for title, list := range inboxDashboard(t).queries() {
 		for _, text := range list {
 			query, err := engine.NewInstantQuery(t.Context(), storage, nil, text, end)

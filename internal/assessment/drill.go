@@ -48,6 +48,8 @@ func ContractProven(spec *v1alpha1.MessagingInboxSpec, facts DrillFacts) metav1.
 			"spec.drill.schedule is not declared: the table's behaviour under a redelivery is not drilled.")
 	case facts.ScheduleError != nil:
 		return isFalse(conditionType, facts.ScheduleError.Reason, "spec.drill.schedule: %s.", facts.ScheduleError.Message)
+	case spec.Drill.Schedule != nil && InvalidJob(spec) != "":
+		return isUnknown(conditionType, v1alpha1.ReasonInvalidJob, "No drill Job is created, since the API server would refuse it: %s.", InvalidJob(spec))
 	case facts.JobRejected != "":
 		return isUnknown(conditionType, v1alpha1.ReasonJobRejected, "The drill Job was not accepted: %s", facts.JobRejected)
 	case facts.Last == nil || facts.Last.LastRun == nil:

@@ -64,6 +64,8 @@ func PruningHealthy(spec *v1alpha1.MessagingInboxSpec, facts PruningFacts) metav
 	switch {
 	case facts.ScheduleError != nil:
 		return isFalse(conditionType, facts.ScheduleError.Reason, "spec.pruning: %s.", facts.ScheduleError.Message)
+	case InvalidJob(spec) != "":
+		return isFalse(conditionType, v1alpha1.ReasonInvalidJob, "No Job is created, since the API server would refuse it: %s.", InvalidJob(spec))
 	case spec.Suspend:
 		return isUnknown(conditionType, v1alpha1.ReasonSuspended, "spec.suspend is true: nothing is pruned.")
 	case spec.Pruning.Suspend:

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -66,9 +65,9 @@ func (f *diffFlags) run(files []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	content, err := os.ReadFile(f.manifest)
+	content, err := manifest.Content(f.manifest)
 	if err != nil {
-		return fmt.Errorf("reading the manifest: %w", err)
+		return err
 	}
 	if _, err = manifest.Parse(f.manifest, content); err != nil {
 		return err

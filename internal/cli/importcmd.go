@@ -104,8 +104,14 @@ func openExisting(path, name string) (*importer.Manifest, error) {
 	if path == "" {
 		return nil, nil
 	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder: name the file to write, such as %s", path, filepath.Join(path, "inbox.yaml"))
+	}
 	content, err := os.ReadFile(path) // #nosec G304 -- the user names the file to update
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err = os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s cannot be written: the folder %s does not exist; create it first", path, filepath.Dir(path))
+		}
 		return nil, nil
 	}
 	if err != nil {

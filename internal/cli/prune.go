@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -43,9 +44,15 @@ Exit code 0: nothing expired is left. 3: stopped by its time limit or a signal, 
 left for the next run. 4: refused. 1: an error.`,
 		Example: `  inbox prune --retention 168h --required-window 140h --dry-run
   inbox prune --retention 168h --required-window 140h --schema shop --max-duration 5m`,
-		Args: cobra.NoArgs,
+		Args: noResource("prune %s --now"),
 		RunE: func(command *cobra.Command, _ []string) error { return p.run(command) },
 	}
+	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		if strings.Contains(err.Error(), "--now") { // the plugin's flag
+			return fmt.Errorf("%w: %w", err, onADatabase(command, "prune NAME --now"))
+		}
+		return err
+	})
 	p.addFlags(command)
 	return command
 }

@@ -199,13 +199,13 @@ func sameValue(a, b string) bool {
 	if a == b {
 		return true
 	}
-	first, second, comparable := sizes(a, b)
-	return comparable && first == second
+	first, second, alike := sizes(a, b)
+	return alike && first == second
 }
 
 // sizes of two durations in nanoseconds, or of two numbers; false for anything else.
 // 1500m can be both: as a number when the other one is a number.
-func sizes(a, b string) (first, second float64, comparable bool) {
+func sizes(a, b string) (first, second float64, alike bool) {
 	firstDuration, err := time.ParseDuration(a)
 	secondDuration, otherErr := time.ParseDuration(b)
 	if err == nil && otherErr == nil {

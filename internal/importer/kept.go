@@ -109,8 +109,8 @@ func lengthens(path, configured, declared string) bool {
 	if !strings.HasPrefix(path, "redelivery.") || path == retryStrategy+"service" {
 		return false
 	}
-	from, to, comparable := sizes(configured, declared)
-	if !comparable {
+	from, to, alike := sizes(configured, declared)
+	if !alike {
 		return false
 	}
 	switch path {

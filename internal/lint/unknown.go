@@ -13,7 +13,7 @@ var misspeltKey = &Rule{
 	Why:      "Symfony refuses a key that it does not know, and what was meant is not declared.",
 	Fix:      "Correct the key.",
 	check: func(s *subject, report reporter) {
-		reportUnrecognized(s.Configuration.Unrecognized, report, func(key messenger.Unrecognized) bool { return key.Suggestion != "" })
+		reportUnrecognized(s.Unrecognized, report, func(key messenger.Unrecognized) bool { return key.Suggestion != "" })
 	},
 }
 
@@ -24,7 +24,7 @@ var unknownKey = &Rule{
 	Why:      "Symfony refuses a key that it does not know. A later version may know it.",
 	Fix:      "Remove the key, or move what a transport is told to its options.",
 	check: func(s *subject, report reporter) {
-		reportUnrecognized(s.Configuration.Unrecognized, report, func(key messenger.Unrecognized) bool { return key.Suggestion == "" })
+		reportUnrecognized(s.Unrecognized, report, func(key messenger.Unrecognized) bool { return key.Suggestion == "" })
 	},
 }
 

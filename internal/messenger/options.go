@@ -88,7 +88,7 @@ func (t *Transport) Unrecognized() []Unrecognized {
 // shownKey is the option's path, without a name that may be a password.
 func (o Option) shownKey() string {
 	if o.fromDSN {
-		return o.Field.Key
+		return strings.TrimSuffix(o.Field.Key, o.Name+")") + Shown(o.Name) + ")"
 	}
 	return strings.TrimSuffix(o.Field.Key, o.Name) + Shown(o.Name)
 }
@@ -117,7 +117,7 @@ func (o Option) below() []belowOption {
 		for _, name := range o.Sub {
 			shown = append(shown, "["+Shown(name)+"]")
 		}
-		key := strings.TrimSuffix(o.Field.Key, ")") + strings.Join(shown, "") + ")"
+		key := strings.TrimSuffix(o.shownKey(), ")") + strings.Join(shown, "") + ")"
 		return []belowOption{{path: o.Sub[:min(len(o.Sub), 2)], key: key, at: o.Field.At}}
 	}
 	if o.Nested == nil {

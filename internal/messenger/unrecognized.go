@@ -54,6 +54,9 @@ func (l *loader) recognize(known []string, place, path string, entry Entry) {
 func resembling(name string, known []string) string {
 	nearest, least := "", min(3, (len(name)+1)/2)
 	for _, candidate := range known {
+		if max(len(name)-len(candidate), len(candidate)-len(name)) >= least {
+			continue // at least so many changes, and the name may be as long as the file
+		}
 		if distance := changes(strings.ToLower(name), candidate); distance < least {
 			nearest, least = candidate, distance
 		}

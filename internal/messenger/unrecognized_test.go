@@ -18,7 +18,7 @@ func TestUnrecognizedKeys(t *testing.T) {
 		"with dashes":            {messenger: "{ transports: { orders: { failure-transprot: x } } }", want: []string{"m.yaml:1:51: transports.orders.failure_transprot is no key of a transport that Symfony knows: did you mean failure_transport?"}},
 		"like nothing":           {messenger: "{ transports: { orders: { lease: 5 } } }", want: []string{"m.yaml:1:51: transports.orders.lease is no key of a transport that Symfony knows"}},
 		"of a bus":               {messenger: "{ buses: { b: { midleware: [] } } }", want: []string{"m.yaml:1:41: buses.b.midleware is no key of a bus that Symfony knows: did you mean middleware?"}},
-		"of an inbox":            {messenger: "{ transports: { orders: { inbox: { conection: x, lease: 5 } } } }", want: []string{"m.yaml:1:60: transports.orders.inbox.conection is no key of an inbox that Symfony knows: did you mean connection?"}},
+		"of an inbox":            {messenger: "{ transports: { orders: { inbox: { connectoin: x, lease: 5 } } } }", want: []string{"m.yaml:1:60: transports.orders.inbox.connectoin is no key of an inbox that Symfony knows: did you mean connection?"}},
 		"a DSN that slipped":     {messenger: "{ 'amqp://u:secret@h': {} }", want: []string{"m.yaml:1:27: *** is no key of messenger that Symfony knows"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,6 +51,7 @@ func TestUnrecognizedOptions(t *testing.T) {
 		"misspelt in the DSN":      {transport: "'amqp://h?hearbeat=60'", want: []string{"m.yaml:1:45: transports.t (query hearbeat) is no option of amqp that Symfony knows: did you mean heartbeat?"}},
 		"misspelt in options":      {transport: "{ dsn: 'redis://h', options: { redelivery_timeout: 60 } }", want: []string{"m.yaml:1:76: transports.t.options.redelivery_timeout is no option of redis that Symfony knows: did you mean redeliver_timeout?"}},
 		"of another type":          {transport: "{ dsn: 'sqs://default/q', options: { redeliver_timeout: 60 } }", want: []string{"m.yaml:1:82: transports.t.options.redeliver_timeout is no option of sqs that Symfony knows"}},
+		"a name that may be more":  {transport: "'amqp://h?h$nter2=1'", want: []string{"m.yaml:1:45: transports.t (query ***) is no option of amqp that Symfony knows"}},
 		"of an exchange":           {transport: "'amqp://?exchange[nme]=e'", want: []string{"m.yaml:1:45: transports.t (query exchange[nme]) is no option of an exchange that Symfony knows: did you mean name?"}},
 		"of a queue":               {transport: "{ dsn: 'amqp://', options: { queues: { q: { binding_key: [k] } } } }", want: []string{"m.yaml:1:89: transports.t.options.queues.q.binding_key is no option of a queue that Symfony knows: did you mean binding_keys?"}},
 	} {

@@ -64,9 +64,18 @@ func put(t testing.TB, server *brokers.RabbitMQ, path, body string) {
 
 func TestAMQP(t *testing.T) {
 	server := brokers.Run(t, brokers.StartRabbitMQ)
-	t.Run("counts messages by state", func(t *testing.T) { countsOfAMQP(t, server) })
-	t.Run("says why it cannot look", func(t *testing.T) { failuresOfAMQP(t, server) })
-	t.Run("leaves no trace on a message", func(t *testing.T) { noTraceOfAMQP(t, server) })
+	for name, test := range map[string]func(*testing.T, *brokers.RabbitMQ){
+		"counts messages by state":                                    countsOfAMQP,
+		"says why it cannot look":                                     failuresOfAMQP,
+		"leaves no trace on a message":                                noTraceOfAMQP,
+		"takes the strictest of argument, policy and operator policy": policiesOfAMQP,
+		"looks through the transport's own DSN":                       dsnOfAMQP,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of the time they wait for the node's statistics
+			test(t, server)
+		})
+	}
 }
 
 func countsOfAMQP(t *testing.T, server *brokers.RabbitMQ) {

@@ -83,6 +83,33 @@ func TestADeadBrokerDelaysNobodyElse(t *testing.T) {
 	}
 }
 
+// Each of many resources has a transport at a silent broker and one at a broker that works.
+func TestASilentBrokerThatManyShareDelaysNoneOfThemForLong(t *testing.T) {
+	server := brokers.Run(t, brokers.StartBeanstalkd)
+	dead, _ := silent(t)
+	const resources = 50
+	news := make(chan string, resources)
+	observer := probe.NewObserver(time.Hour, time.Now, func(owner string) { news <- owner })
+	t.Cleanup(observer.Close)
+	targets := []probe.Target{
+		target(t, redelivery.Beanstalkd, "beanstalkd://"+dead, probe.Place{}),
+		target(t, redelivery.Beanstalkd, "beanstalkd://"+server.Address(), probe.Place{}),
+	}
+	started := time.Now()
+	for n := range resources {
+		observer.Results(fmt.Sprint(n), targets)
+	}
+	for range resources {
+		results := observer.Results(<-news, targets)
+		if results[0].Failure == nil || results[0].Failure.Reason != probe.ReasonNoAnswer || results[1].Seen == nil {
+			t.Errorf("results %+v", results)
+		}
+	}
+	if took := time.Since(started); took > 15*time.Second {
+		t.Errorf("all were looked at after %s; one after the other they take %s", took, resources*probe.DefaultTimeLimit)
+	}
+}
+
 func TestNewsAreOnlyWhatIsNew(t *testing.T) {
 	server := brokers.RunRedis(t)
 	client := dial(t, server.URL())

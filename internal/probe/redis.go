@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,7 +75,7 @@ func (l *streamLook) readPending(ctx context.Context) error {
 	start := "-"
 	for read < min(l.state.Pending, scanLimit) {
 		entries, err := l.client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: l.stream, Group: l.group, Start: start, End: "+", Count: scanPage}).Result()
-		if missing := l.missingRight(err, "XPENDING"); missing || err != nil {
+		if missing := l.missingRight(err); missing || err != nil {
 			l.seen.InFlight = l.state.Pending
 			return unless(missing, err)
 		}
@@ -107,7 +108,7 @@ func (l *streamLook) readPending(ctx context.Context) error {
 // from which entries were deleted in between; then the entries themselves are counted.
 func (l *streamLook) readWaiting(ctx context.Context) error {
 	first, err := l.client.XRangeN(ctx, l.stream, "("+l.state.LastDeliveredID, "+", 1).Result()
-	missing := l.missingRight(err, "XRANGE")
+	missing := l.missingRight(err)
 	if err != nil && !missing {
 		return err
 	}
@@ -137,7 +138,7 @@ func (l *streamLook) countWaiting(ctx context.Context) error {
 			waiting = max(length-delivered, waiting)
 		}
 	}
-	if missing := l.missingRight(err, "XRANGE"); missing || err != nil {
+	if missing := l.missingRight(err); missing || err != nil {
 		return unless(missing, err)
 	}
 	l.seen.Pending = waiting
@@ -169,11 +170,11 @@ func (l *streamLook) count(ctx context.Context, start, end string) (count int64,
 func (l *streamLook) readDelayed(ctx context.Context) error {
 	now := strconv.FormatInt(time.Now().UnixMilli(), 10)
 	due, err := l.client.ZCount(ctx, l.delayed, "-inf", now).Result()
-	if missing := l.missingRight(err, "ZCOUNT"); missing || err != nil {
+	if missing := l.missingRight(err); missing || err != nil {
 		return unless(missing, err)
 	}
 	all, err := l.client.ZCard(ctx, l.delayed).Result()
-	if missing := l.missingRight(err, "ZCARD"); missing || err != nil {
+	if missing := l.missingRight(err); missing || err != nil {
 		return unless(missing, err)
 	}
 	l.seen.Pending += due
@@ -181,16 +182,27 @@ func (l *streamLook) readDelayed(ctx context.Context) error {
 	return nil
 }
 
-// missingRight notes a command that the user may not run.
-func (l *streamLook) missingRight(err error, command string) bool {
+// missingRight notes what the user may not do.
+func (l *streamLook) missingRight(err error) bool {
 	if err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {
 		return false
 	}
-	gap := fmt.Sprintf("the user may not run %s on %s: grant it with ACL SETUSER (+%s)", command, l.stream, strings.ToLower(command))
-	if !slices.Contains(l.seen.Gaps, gap) {
+	if gap := l.denied(err.Error()); !slices.Contains(l.seen.Gaps, gap) {
 		l.seen.gap(gap)
 	}
 	return true
+}
+
+// deniedCommand is how an answer of redis names the command; without one it is about a key.
+var deniedCommand = regexp.MustCompile(`'([a-z|]+)' command`)
+
+// denied says which right is missing, and how to grant it.
+func (l *streamLook) denied(answer string) string {
+	found := deniedCommand.FindStringSubmatch(answer)
+	if found == nil {
+		return fmt.Sprintf("the user may not read the keys %s and %s: grant them with ACL SETUSER (~%[1]s ~%[2]s)", l.stream, l.delayed)
+	}
+	return fmt.Sprintf("the user may not run %s on %s: grant it with ACL SETUSER (+%s)", strings.ToUpper(strings.ReplaceAll(found[1], "|", " ")), l.stream, found[1])
 }
 
 func unless(handled bool, err error) error {
@@ -218,7 +230,7 @@ func (l *streamLook) explain(err error) error {
 	case word == "WRONGPASS", word == "NOAUTH", strings.HasPrefix(text, "ERR AUTH"):
 		return failed(ReasonAuthenticationFailed, "%s refused the user or the password of the DSN", l.target.Broker())
 	case word == "NOPERM":
-		return failed(ReasonPermissionDenied, "%s: the user may not run XINFO GROUPS and XLEN on %s: grant them with ACL SETUSER (+xinfo|groups +xlen)", l.target.Broker(), l.stream)
+		return failed(ReasonPermissionDenied, "%s: %s", l.target.Broker(), l.denied(text))
 	}
 	return err
 }

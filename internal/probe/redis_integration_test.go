@@ -101,6 +101,7 @@ func TestRedisThatCannotBeLookedAtSaysWhy(t *testing.T) {
 	do(t, client, "SET text value")
 	do(t, client, "XGROUP CREATE orders symfony 0 MKSTREAM")
 	do(t, client, "ACL SETUSER blind on >hunter2 ~* +ping +hello")
+	do(t, client, "ACL SETUSER elsewhere on >hunter2 ~payments* +@all")
 	do(t, client, "ACL SETUSER limited on >hunter2 ~* +xinfo|groups +xlen +zcard +zcount +xpending")
 	host := strings.TrimPrefix(server.URL(), "redis://")
 
@@ -113,6 +114,7 @@ func TestRedisThatCannotBeLookedAtSaysWhy(t *testing.T) {
 		"a key of another type":  {"redis://" + host + "/text", probe.ReasonQueueNotFound, []string{"not a stream"}},
 		"a wrong password":       {"redis://limited:hunter2wrong@" + host + "/orders", probe.ReasonAuthenticationFailed, nil},
 		"no right at all":        {"redis://blind:hunter2@" + host + "/orders", probe.ReasonPermissionDenied, []string{"+xinfo|groups"}},
+		"a right to other keys":  {"redis://elsewhere:hunter2@" + host + "/orders", probe.ReasonPermissionDenied, []string{"~orders ~orders__queue"}},
 		"nobody on the port":     {"redis://:hunter2@127.0.0.1:1/orders", probe.ReasonUnreachable, []string{"127.0.0.1:1"}},
 		"TLS that is not spoken": {"rediss://" + host + "/orders", probe.ReasonNoAnswer, []string{"3s"}},
 	} {

@@ -192,8 +192,8 @@ func (p sqsPlace) explain(target Target, err error) error {
 	return failed(ReasonUnexpectedError, "%s refused: %s", target.Broker(), excerpt(code, target.secrets()))
 }
 
-// refusesCredentials says that the code of an answer of AWS is about them.
-func refusesCredentials(code string) bool {
-	return strings.Contains(code, "InvalidClientTokenId") || strings.Contains(code, "SignatureDoesNotMatch") ||
-		strings.Contains(code, "UnrecognizedClient") || strings.Contains(code, "ExpiredToken") || strings.Contains(code, "InvalidSignature")
-}
+// refusesCredentials says that the code of an answer of AWS is about them: a wrong key, a wrong
+// secret, an old token. Its services have several names for each.
+func refusesCredentials(code string) bool { return credentialCodes.MatchString(code) }
+
+var credentialCodes = regexp.MustCompile("InvalidClientTokenId|UnrecognizedClient|InvalidSignature|SignatureDoesNotMatch|IncompleteSignature|MissingAuthenticationToken|ExpiredToken")
