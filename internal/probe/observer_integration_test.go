@@ -158,6 +158,8 @@ func TestNewsAreOnlyWhatIsNew(t *testing.T) {
 // that the clients do in the background. The brokers' own work is not in it.
 func BenchmarkProbe(b *testing.B) {
 	server := startServers(b)
+	// The emulator alone: CloudWatch's answers would come from this very process.
+	server.targets["sqs"] = target(b, redelivery.SQS, "sqs://key:hunter2@"+server.queues.Address()+"/orders?sslmode=disable", probe.Place{})
 	same := func(one probe.Target) func(int) []probe.Target {
 		return func(int) []probe.Target { return []probe.Target{one, one, one} }
 	}
@@ -197,7 +199,8 @@ type servers struct {
 	redis      *brokers.Redis
 	beanstalkd *brokers.Beanstalkd
 	rabbitmq   *brokers.RabbitMQ
-	aws        string // SQS and CloudWatch
+	queues     *brokers.SQS
+	aws        string // the queues and CloudWatch
 	targets    map[string]probe.Target
 }
 
@@ -221,12 +224,12 @@ func startServers(t testing.TB) *servers {
 	}
 	channel := channelOf(t, s.rabbitmq.URL())
 	publish(t, channel, "orders", nil, rabbitmq.Publishing{Timestamp: time.Now()})
-	queues := brokers.Run(t, brokers.StartSQS)
-	if _, err := sqsClient(queues).SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: createQueue(t, queues, "orders", nil), MessageBody: aws.String("x")}); err != nil {
+	s.queues = brokers.Run(t, brokers.StartSQS)
+	if _, err := sqsClient(s.queues).SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: createQueue(t, s.queues, "orders", nil), MessageBody: aws.String("x")}); err != nil {
 		t.Fatal(err)
 	}
 	metrics := &brokers.CloudWatch{Region: "eu-west-1", AccessKey: "key", SecretKey: "hunter2", Metrics: []brokers.MetricValue{sqsAge("orders", time.Now().Add(-time.Minute), 60)}}
-	both := httptest.NewServer(metrics.BesideSQS(queues))
+	both := httptest.NewServer(metrics.BesideSQS(s.queues))
 	t.Cleanup(both.Close)
 	s.aws = both.URL
 	s.targets = map[string]probe.Target{
