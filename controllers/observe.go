@@ -71,7 +71,7 @@ func (r *Reconciler) probeTarget(ctx context.Context, s *scope, transport *v1alp
 		return probe.Target{}, ofSecret(observe.URLSecretRef, err)
 	}
 	if declared := transport.Redelivery; declared != nil && declared.RedeliverTimeout != nil {
-		target.RedeliverTimeout = max(target.RedeliverTimeout, declared.RedeliverTimeout.Duration.Duration)
+		target.DeclareRedeliverTimeout(declared.RedeliverTimeout.Duration.Duration)
 	}
 	if observe.CASecretRef == nil {
 		return target, nil

@@ -168,6 +168,15 @@ func (t Target) Declared() Declared {
 	}
 }
 
+// DeclareRedeliverTimeout takes the one that is declared beside the URL. Of it and the DSN's
+// own the larger counts; the default counts only where neither is known.
+func (t *Target) DeclareRedeliverTimeout(declared time.Duration) {
+	if t.seconds("redeliver_timeout") == nil {
+		t.RedeliverTimeout = declared
+	}
+	t.RedeliverTimeout = max(t.RedeliverTimeout, declared)
+}
+
 func (t Target) seconds(option string) *time.Duration { return t.duration(option, time.Second) }
 
 func (t Target) milliseconds(option string) *time.Duration {
