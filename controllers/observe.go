@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"strings"
@@ -72,7 +71,7 @@ func (r *Reconciler) probeTarget(ctx context.Context, s *scope, transport *v1alp
 		return probe.Target{}, ofSecret(observe.URLSecretRef, err)
 	}
 	if declared := transport.Redelivery; declared != nil && declared.RedeliverTimeout != nil {
-		target.RedeliverTimeout = max(target.RedeliverTimeout, declared.RedeliverTimeout.Duration.Duration)
+		target.DeclareRedeliverTimeout(declared.RedeliverTimeout.Duration.Duration)
 	}
 	if observe.CASecretRef == nil {
 		return target, nil
@@ -81,9 +80,8 @@ func (r *Reconciler) probeTarget(ctx context.Context, s *scope, transport *v1alp
 	if failure != nil {
 		return probe.Target{}, &probe.Failure{Reason: failure.Reason, Message: failure.Message}
 	}
-	target.Authorities = x509.NewCertPool()
-	if !target.Authorities.AppendCertsFromPEM(bundle) {
-		return probe.Target{}, ofSecret(*observe.CASecretRef, &probe.Failure{Reason: v1alpha1.ReasonInvalidURL, Message: "no certificate in PEM"})
+	if target, err = target.WithAuthorities(bundle); err != nil {
+		return probe.Target{}, ofSecret(*observe.CASecretRef, err)
 	}
 	return target, nil
 }

@@ -225,7 +225,8 @@ type ObserveSpec struct {
 	// +required
 	URLSecretRef SecretKeyReference `json:"urlSecretRef"`
 	// caSecretRef names the certificate authorities, in PEM, that sign the broker's
-	// certificate. Default: the public ones. For a database spec.database.caSecretRef counts.
+	// certificate. Default: the public ones; for a database those of
+	// spec.database.caSecretRef, unless its URL has sslrootcert or sslmode=disable.
 	// +optional
 	CASecretRef *SecretKeyReference `json:"caSecretRef,omitempty"`
 	// virtualHost of an amqp queue. Default: the URL's, else /.

@@ -68,7 +68,7 @@ func (p *pruning) addFlags(command *cobra.Command) {
 	flags.DurationVar(&p.options.Pace, "pace", 10*time.Millisecond, "pause between two transactions")
 	flags.DurationVar(&p.options.MaxReplicaLag, "max-replica-lag", 0, "wait while a replica is further behind than this; 0s does not look (needs the role pg_monitor)")
 	flags.BoolVar(&p.options.DryRun, "dry-run", false, "count the expired records and delete nothing")
-	flags.StringArrayVar(&p.guard.queues, "guard", nil, "a failure transport or outbox whose waiting messages keep their proofs, such as transport=failed&type=redis (also stream, group, table, queueName); its URL is in INBOX_GUARD_0_URL, that of the next in INBOX_GUARD_1_URL")
+	flags.StringArrayVar(&p.guard.queues, "guard", nil, "a failure transport or outbox whose waiting messages keep their proofs, such as transport=failed&type=redis (also stream, group, table, queueName); its URL is in INBOX_GUARD_0_URL and its certificate authorities, when they are not public ones, in INBOX_GUARD_0_CA; those of the next in INBOX_GUARD_1_URL and INBOX_GUARD_1_CA")
 	flags.StringVar(&p.terminationLog, "termination-log", "", "file that the report is also written to, such as /dev/termination-log in a pod")
 	flags.IntVar(&p.timeLimitExitCode, "time-limit-exit-code", exitTimeLimit, "exit code when work is left for the next run; a Job that runs again anyway sets 0")
 	for _, name := range []string{"retention", "required-window"} {

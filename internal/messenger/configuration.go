@@ -70,7 +70,7 @@ func (f Field) IsUnknown() bool {
 }
 
 // IsTrue says that the field is on; unknown is not.
-func (f Field) IsTrue() bool { return truthy(f.Text()) }
+func (f Field) IsTrue() bool { return IsTrue(f.Text()) }
 
 // Transport returns a transport by its name; nil when there is none.
 func (c *Configuration) Transport(name string) *Transport {

@@ -45,7 +45,7 @@ func (t *Transport) Destinations() []Destination {
 }
 
 // defaultPorts by scheme.
-var defaultPorts = map[string]string{"amqp": "5672", "amqps": "5671", "redis": "6379", "rediss": "6379", "beanstalkd": "11300"}
+var defaultPorts = map[string]string{"amqp": "5672", "amqps": "5671", "redis": "6379", "rediss": "6379", "valkey": "6379", "valkeys": "6379", "beanstalkd": "11300"}
 
 // broker is the host with its port, written the same way whether the DSN, an option or
 // nothing says them. A host that is not known stays as it is in the configuration.

@@ -124,15 +124,15 @@ func process(processor, text string, at Position) (*Value, bool) {
 		result.Text = literal(strconv.FormatFloat(number, 'f', -1, 64))
 	case "bool", "not":
 		result.Kind = Bool
-		result.Text = literal(strconv.FormatBool(truthy(text) != (processor == "not")))
+		result.Text = literal(strconv.FormatBool(IsTrue(text) != (processor == "not")))
 	default:
 		return nil, false
 	}
 	return result, true
 }
 
-// truthy is PHP's FILTER_VALIDATE_BOOLEAN; any other number than 0 counts as true as well.
-func truthy(text string) bool {
+// IsTrue is PHP's FILTER_VALIDATE_BOOLEAN; any other number than 0 counts as true as well.
+func IsTrue(text string) bool {
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "1", "true", "on", "yes":
 		return true

@@ -15,7 +15,7 @@ func (l *loader) mergeMessenger(block *Value) {
 		configuration.Enabled = true
 		return
 	case Bool:
-		configuration.Enabled = truthy(block.Text.text)
+		configuration.Enabled = IsTrue(block.Text.text)
 		return
 	case Map:
 		configuration.Enabled = true

@@ -27,7 +27,7 @@ const (
 // amqp asks RabbitMQ's management API for the transport's queues and for the queues in
 // which Symfony lets messages wait for their delay.
 func amqp(ctx context.Context, target Target) (Observation, error) {
-	connection := newSingleConnection(target.Authorities)
+	connection := newSingleConnection(target.authorities)
 	defer connection.close()
 	look := &queueLook{target: target, transport: &managementTransport{ctx: ctx, inner: connection}}
 	if err := look.connect(); err != nil {

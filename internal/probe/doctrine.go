@@ -126,5 +126,8 @@ func databaseFailure(target Target, table string, err error) error {
 		return failed(ReasonNoAnswer, "%s did not answer within %s", target.Broker(), DefaultTimeLimit)
 	}
 	failure := database.Classify(err)
+	if failure.Reason == ReasonTLSFailed {
+		failure.Message += " (observe.caSecretRef, or else spec.database.caSecretRef, has the authorities)"
+	}
 	return &Failure{Reason: failure.Reason, Message: failure.Message}
 }

@@ -3,6 +3,7 @@
 package probe_test
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/url"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/messaginginbox/operator/internal/database"
 	"github.com/messaginginbox/operator/internal/probe"
@@ -46,9 +46,10 @@ func inDatabase(t testing.TB, dsn, databaseURL string, place probe.Place) probe.
 	}
 	pools := database.NewPools(database.PoolOptions{})
 	t.Cleanup(pools.Close)
-	made := target(t, redelivery.Doctrine, dsn, place)
-	made.Database = config.String()
-	made.Open = func(ctx context.Context) (*pgxpool.Pool, error) { return pools.Get(ctx, "test", config) }
+	made, err := probe.NewDoctrineTarget("orders", cmp.Or(dsn, databaseURL), place, config, pools, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
 	return made
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/messaginginbox/operator/internal/probe"
 	"github.com/messaginginbox/operator/internal/redelivery"
 	"github.com/messaginginbox/operator/test/brokers"
+	"github.com/messaginginbox/operator/test/certificates"
 )
 
 // silent is a broker that takes connections and never answers; it counts them.
@@ -147,6 +148,30 @@ func TestNewsAreOnlyWhatIsNew(t *testing.T) {
 	moved := []probe.Target{target(t, redelivery.Redis, server.URL()+"/elsewhere", probe.Place{})}
 	if fresh := observer.Results("one", moved)[0]; fresh.Seen != nil || fresh.Failure != nil {
 		t.Errorf("what was seen in another place counts: %+v", fresh)
+	}
+}
+
+func TestAChangedAuthorityIsLookedAtAnew(t *testing.T) {
+	authority, stranger := certificates.New(t), certificates.New(t)
+	server := brokers.RunRedisTLS(t, certificates.Must(t)(authority.Issue("127.0.0.1")))
+	seedOrders(t, server.Client())
+	news := make(chan string, 10)
+	observer := probe.NewObserver(time.Hour, time.Now, func(owner string) { news <- owner })
+	t.Cleanup(observer.Close)
+	there := target(t, redelivery.Redis, server.URL()+"/orders/workers", probe.Place{})
+	for _, step := range []struct {
+		authority []byte
+		failed    bool
+	}{{nil, true}, {stranger.PEM, true}, {authority.PEM, false}, {stranger.PEM, true}} {
+		targets := []probe.Target{trusting(t, there, step.authority)}
+		if fresh := observer.Results("one", targets)[0]; !fresh.At.IsZero() {
+			t.Fatalf("what was seen with another authority counts: %+v", fresh)
+		}
+		<-news
+		result := observer.Results("one", targets)[0]
+		if failed := result.Failure != nil; failed != step.failed {
+			t.Errorf("failure %v, want one: %t", result.Failure, step.failed)
+		}
 	}
 }
 

@@ -231,6 +231,12 @@ func (l *streamLook) explain(err error) error {
 		return failed(ReasonAuthenticationFailed, "%s refused the user or the password of the DSN", l.target.Broker())
 	case word == "NOPERM":
 		return failed(ReasonPermissionDenied, "%s: %s", l.target.Broker(), l.denied(text))
+	case word == "CLUSTERDOWN":
+		return failed(ReasonUnreachable, "%s: the cluster serves no keys while some of its slots have no node: redis-cli cluster info, and cluster nodes, say which", l.target.Broker())
+	case strings.Contains(text, "cluster support disabled"):
+		return failed(ReasonInvalidURL, "%s is no cluster: several hosts, host[...] and redis_cluster in a DSN are for one; write a single host before the path", l.target.Broker())
+	case word == "MOVED":
+		return failed(ReasonInvalidURL, "%s is a node of a cluster: list its nodes in the DSN, or add redis_cluster=1", l.target.Broker())
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func dial(t testing.TB, url string) *redis.Client {
 	return client
 }
 
-func do(t testing.TB, client *redis.Client, command string) {
+func do(t testing.TB, client redis.UniversalClient, command string) {
 	t.Helper()
 	var arguments []any
 	for word := range strings.FieldsSeq(command) {
@@ -40,9 +40,10 @@ func do(t testing.TB, client *redis.Client, command string) {
 	}
 }
 
-func TestRedisCountsMessagesByState(t *testing.T) {
-	server := brokers.RunRedis(t)
-	client := dial(t, server.URL())
+// seedOrders makes the stream orders with the group workers, in every state that there is.
+func seedOrders(t testing.TB, client redis.UniversalClient) {
+	t.Helper()
+	t.Cleanup(func() { _ = client.Close() })
 	do(t, client, "XGROUP CREATE orders workers 0 MKSTREAM")
 	for id := 1; id <= 10; id++ {
 		do(t, client, fmt.Sprintf("XADD orders 17000000000%02d-0 message x", id))
@@ -54,25 +55,35 @@ func TestRedisCountsMessagesByState(t *testing.T) {
 	do(t, client, "XCLAIM orders workers one 0 1700000000002-0 IDLE 7200000 RETRYCOUNT 3")
 	now := time.Now()
 	do(t, client, fmt.Sprintf("ZADD orders__queue %d later1 %d later2 %d due", now.Add(time.Hour).UnixMilli(), now.Add(time.Minute).UnixMilli(), now.Add(-time.Minute).UnixMilli()))
+}
 
+// seeded is what seedOrders makes, behind a redeliver_timeout that so many outlasted.
+func seeded(stuck int64) probe.Observation {
+	return probe.Observation{
+		Pending: 6 + 1, Delayed: 2, InFlight: 3 - stuck, Stuck: stuck,
+		Oldest:      of(time.UnixMilli(1700000000002).UTC()),
+		Redelivered: of(int64(1)),
+		Settings:    probe.Settings{PendingEntries: of(int64(3)), StreamLength: of(int64(9))},
+	}
+}
+
+func TestRedisCountsMessagesByState(t *testing.T) {
+	server := brokers.RunRedis(t)
+	seedOrders(t, server.Client())
 	for name, tested := range map[string]struct {
 		dsn   string
 		place probe.Place
 		stuck int64
 	}{
-		"by the DSN's path":              {server.URL() + "/orders/workers", probe.Place{}, 1},
-		"by the DSN's query":             {server.URL() + "?stream=orders&group=workers", probe.Place{}, 1},
-		"by the resource":                {server.URL(), probe.Place{Stream: "orders", Group: "workers"}, 1},
-		"by a redeliver_timeout of 3 h":  {server.URL() + "/orders/workers?redeliver_timeout=10800", probe.Place{}, 0},
-		"by host[...] instead of a host": {"redis:?host[" + strings.TrimPrefix(server.URL(), "redis://") + "]&stream=orders&group=workers", probe.Place{}, 1},
+		"by the DSN's path":             {server.URL() + "/orders/workers", probe.Place{}, 1},
+		"by the DSN's query":            {server.URL() + "?stream=orders&group=workers", probe.Place{}, 1},
+		"by the resource":               {server.URL(), probe.Place{Stream: "orders", Group: "workers"}, 1},
+		"by a redeliver_timeout of 3 h": {server.URL() + "/orders/workers?redeliver_timeout=10800", probe.Place{}, 0},
+		"by valkey's scheme":            {"valkey://" + server.Address() + "/orders/workers", probe.Place{}, 1},
+		"by its socket":                 {server.SocketURL() + "?stream=orders&group=workers", probe.Place{}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mustSee(t, look(t, target(t, redelivery.Redis, tested.dsn, tested.place)), probe.Observation{
-				Pending: 6 + 1, Delayed: 2, InFlight: 3 - tested.stuck, Stuck: tested.stuck,
-				Oldest:      of(time.UnixMilli(1700000000002).UTC()),
-				Redelivered: of(int64(1)),
-				Settings:    probe.Settings{PendingEntries: of(int64(3)), StreamLength: of(int64(9))},
-			})
+			mustSee(t, look(t, target(t, redelivery.Redis, tested.dsn, tested.place)), seeded(tested.stuck))
 		})
 	}
 }
@@ -116,7 +127,9 @@ func TestRedisThatCannotBeLookedAtSaysWhy(t *testing.T) {
 		"no right at all":        {"redis://blind:hunter2@" + host + "/orders", probe.ReasonPermissionDenied, []string{"+xinfo|groups"}},
 		"a right to other keys":  {"redis://elsewhere:hunter2@" + host + "/orders", probe.ReasonPermissionDenied, []string{"~orders ~orders__queue"}},
 		"nobody on the port":     {"redis://:hunter2@127.0.0.1:1/orders", probe.ReasonUnreachable, []string{"127.0.0.1:1"}},
-		"TLS that is not spoken": {"rediss://" + host + "/orders", probe.ReasonNoAnswer, []string{"3s"}},
+		"TLS that is not spoken": {"rediss://" + host + "/orders", probe.ReasonNoAnswer, []string{host, "2s to connect"}},
+		"no cluster":             {"redis:?host[" + host + "]&stream=orders", probe.ReasonInvalidURL, []string{host, "no cluster"}},
+		"no sentinel":            {"redis://" + host + "?sentinel=mymaster", probe.ReasonInvalidURL, []string{host, "no sentinel", "26379"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mustFail(t, target(t, redelivery.Redis, tested.dsn, probe.Place{}), tested.reason, tested.says...)

@@ -28,7 +28,7 @@ func sqsQueue(ctx context.Context, target Target) (Observation, error) {
 	if err != nil {
 		return Observation{}, err
 	}
-	connection := newSingleConnection(target.Authorities)
+	connection := newSingleConnection(target.authorities)
 	defer connection.close()
 	place.http = connection.client()
 	client := sqs.New(sqs.Options{

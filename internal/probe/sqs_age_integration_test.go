@@ -4,7 +4,7 @@ package probe_test
 
 import (
 	"cmp"
-	"crypto/x509"
+	"encoding/pem"
 	"io"
 	"log"
 	"math"
@@ -21,6 +21,7 @@ import (
 	"github.com/messaginginbox/operator/internal/probe"
 	"github.com/messaginginbox/operator/internal/redelivery"
 	"github.com/messaginginbox/operator/test/brokers"
+	"github.com/messaginginbox/operator/test/certificates"
 )
 
 // sqsAge is what SQS publishes once a minute: how old the oldest message of a queue was.
@@ -161,11 +162,18 @@ func TestSQSBehindTLSIsTrustedByItsAuthority(t *testing.T) {
 	both.Config.ErrorLog = log.New(io.Discard, "", 0) // it tells of each client that does not trust it
 	both.StartTLS()
 	t.Cleanup(both.Close)
-	there := target(t, redelivery.SQS, strings.Replace(both.URL, "https://", "sqs://key:hunter2@", 1)+"/orders", probe.Place{})
-	mustFail(t, there, probe.ReasonTLSFailed, "certificate is not trusted")
-	there.Authorities = x509.NewCertPool()
-	there.Authorities.AddCert(both.Certificate())
-	if seen := look(t, there); seen.Pending != 1 || seen.Oldest == nil || !seen.Oldest.Equal(minute.Add(-3*time.Minute)) || len(seen.Gaps) > 0 {
-		t.Errorf("seen %s, want one pending of %s", shown(seen), minute.Add(-3*time.Minute))
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: both.Certificate().Raw})
+	for name, dsn := range map[string]string{
+		"by its host":    strings.Replace(both.URL, "https://", "sqs://key:hunter2@", 1) + "/orders",
+		"by an endpoint": "sqs://default/orders?access_key=key&secret_key=hunter2&endpoint=" + both.URL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			there := target(t, redelivery.SQS, dsn, probe.Place{})
+			mustFail(t, there, probe.ReasonTLSFailed, untrusted, nextStep)
+			mustFail(t, trusting(t, there, certificates.New(t).PEM), probe.ReasonTLSFailed, untrusted, nextStep)
+			if seen := look(t, trusting(t, there, authority)); seen.Pending != 1 || seen.Oldest == nil || !seen.Oldest.Equal(minute.Add(-3*time.Minute)) || len(seen.Gaps) > 0 {
+				t.Errorf("seen %s, want one pending of %s", shown(seen), minute.Add(-3*time.Minute))
+			}
+		})
 	}
 }

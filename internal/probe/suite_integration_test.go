@@ -107,3 +107,21 @@ func sharedDatabase(t testing.TB) string {
 	t.Helper()
 	return postgres.Shared(t).NewDatabase(t)
 }
+
+// trusting is the target that trusts the authority; nil is none.
+func trusting(t testing.TB, target probe.Target, authority []byte) probe.Target {
+	t.Helper()
+	if authority == nil {
+		return target
+	}
+	made, err := target.WithAuthorities(authority)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+const (
+	untrusted = "an authority that is not trusted"
+	nextStep  = "observe.caSecretRef"
+)

@@ -3,8 +3,9 @@
 
 const shortestStep = 15; // seconds: the data source's scrape interval, by default
 
-// The frames of all queries of a panel. A query that answers nothing is refused: the
-// picture has no blank panel. from and to are in seconds since 1970, width in pixels.
+// The frames of all queries of a panel; from and to are in seconds since 1970, width in
+// pixels. The picture has no blank panel: a query that answers nothing is refused, unless
+// the panel says in words what that means and another query of it answers.
 export async function ask(url, panel, { from, to }, width) {
   const step = Math.max(shortestStep, Math.ceil((to - from) / width / shortestStep) * shortestStep);
   const frames = [];
@@ -12,9 +13,12 @@ export async function ask(url, panel, { from, to }, width) {
     const answer = await (target.instant
       ? get(`${url}/api/v1/query`, { query: target.expr, time: to })
       : get(`${url}/api/v1/query_range`, { query: target.expr, start: Math.floor(from / step) * step, end: Math.floor(to / step) * step, step }));
-    if (answer.length === 0) throw new Error(`panel "${panel.title}": query ${target.refId} answers nothing: ${target.expr}`);
+    if (answer.length === 0 && !panel.fieldConfig?.defaults.noValue) {
+      throw new Error(`panel "${panel.title}": query ${target.refId} answers nothing: ${target.expr}`);
+    }
     frames.push(...answer.map((series) => frame(series, target, step)));
   }
+  if (frames.length === 0) throw new Error(`panel "${panel.title}": all its queries answer nothing`);
   return frames;
 }
 

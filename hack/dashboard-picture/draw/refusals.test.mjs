@@ -46,7 +46,10 @@ for (const [what, changes, why] of [
 // A stand-in for Prometheus' HTTP API: the series that it answers with, whatever it is asked.
 let series, url, server;
 before(async () => {
-  server = createServer((_, response) => response.end(JSON.stringify({ status: 'success', data: { result: series } })));
+  server = createServer((request, response) => {
+    const quiet = new URL(request.url, url).searchParams.get('query') === 'quiet';
+    response.end(JSON.stringify({ status: 'success', data: { result: quiet ? [] : series } }));
+  });
   await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
   url = `http://127.0.0.1:${server.address().port}`;
 });
@@ -57,8 +60,27 @@ test('a query that answers nothing is refused', async () => {
   await assert.rejects(ask(url, panel, range, 600), { message: 'panel "Unsafe inboxes": query A answers nothing: up{name=~"$name"}' });
 });
 
+const up = { metric: { __name__: 'up', name: 'orders' }, values: [[1_000_000, '1'], [1_000_015, '+Inf']] };
+const quiet = { refId: 'B', expr: 'quiet', legendFormat: 'none' };
+const inWords = { defaults: { noValue: 'none wait' }, overrides: [] };
+
+test('a query beside another that answers is refused too', async () => {
+  series = [up];
+  await assert.rejects(ask(url, { ...panel, targets: [query, quiet] }, range, 600), { message: 'panel "Unsafe inboxes": query B answers nothing: quiet' });
+});
+
+test('unless the panel says in words what nothing means', async () => {
+  series = [up];
+  const frames = await ask(url, { ...panel, targets: [query, quiet], fieldConfig: inWords }, range, 600);
+  assert.deepEqual(frames.map(({ refId }) => refId), ['A']);
+});
+
+test('and then some query must answer', async () => {
+  await assert.rejects(ask(url, { ...panel, targets: [quiet], fieldConfig: inWords }, range, 600), { message: 'panel "Unsafe inboxes": all its queries answer nothing' });
+});
+
 test('an answer becomes a frame with the name that the legend asks for', async () => {
-  series = [{ metric: { __name__: 'up', name: 'orders' }, values: [[1_000_000, '1'], [1_000_015, '+Inf']] }];
+  series = [up];
   assert.deepEqual(await ask(url, panel, range, 600), [{
     refId: 'A',
     fields: [
