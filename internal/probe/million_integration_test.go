@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
-	rabbitmq "github.com/rabbitmq/amqp091-go"
 
 	"github.com/messaginginbox/operator/internal/probe"
 	"github.com/messaginginbox/operator/internal/redelivery"
@@ -93,17 +92,7 @@ func streamOf(b *testing.B, delivered int) probe.Target {
 }
 
 func queueOf(b *testing.B) probe.Target {
-	server := brokers.Run(b, brokers.StartRabbitMQ)
-	channel := channelOf(b, server.URL())
-	publish(b, channel, "orders", nil)
-	for range million {
-		if err := channel.PublishWithContext(b.Context(), "", "orders", false, false, rabbitmq.Publishing{Body: []byte("x"), Timestamp: time.Unix(1700000000, 0)}); err != nil {
-			b.Fatal(err)
-		}
-	}
-	there := target(b, redelivery.AMQP, server.ManagementURL(), probe.Place{Queue: "orders"})
-	eventually(b, there, probe.Observation{Pending: million, Redelivered: of(int64(0)), Oldest: of(time.Unix(1700000000, 0).UTC())})
-	return there
+	return fillQueue(b, brokers.Run(b, brokers.StartRabbitMQ), "orders", million)
 }
 
 func tubeOf(b *testing.B) probe.Target {

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	rabbitmq "github.com/rabbitmq/amqp091-go"
 
 	"github.com/messaginginbox/operator/internal/probe"
@@ -250,9 +248,7 @@ func startServers(t testing.TB) *servers {
 	channel := channelOf(t, s.rabbitmq.URL())
 	publish(t, channel, "orders", nil, rabbitmq.Publishing{Timestamp: time.Now()})
 	s.queues = brokers.Run(t, brokers.StartSQS)
-	if _, err := sqsClient(s.queues).SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: createQueue(t, s.queues, "orders", nil), MessageBody: aws.String("x")}); err != nil {
-		t.Fatal(err)
-	}
+	sendToQueue(t, s.queues, "orders", 1)
 	metrics := &brokers.CloudWatch{Region: "eu-west-1", AccessKey: "key", SecretKey: "hunter2", Metrics: []brokers.MetricValue{sqsAge("orders", time.Now().Add(-time.Minute), 60)}}
 	both := httptest.NewServer(metrics.BesideSQS(s.queues))
 	t.Cleanup(both.Close)

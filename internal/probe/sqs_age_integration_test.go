@@ -3,6 +3,7 @@
 package probe_test
 
 import (
+	"cmp"
 	"encoding/pem"
 	"io"
 	"log"
@@ -30,31 +31,20 @@ func sqsAge(queue string, at time.Time, seconds float64) brokers.MetricValue {
 
 func TestSQSHasTheAgeOfItsOldestMessageFromCloudWatch(t *testing.T) {
 	server := brokers.Run(t, brokers.StartSQS)
-	client := sqsClient(server)
-	send := func(name string, messages int) *string {
-		queue := createQueue(t, server, name, map[string]string{"VisibilityTimeout": "600", "MessageRetentionPeriod": "345600"})
-		for range messages {
-			if _, err := client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: queue, MessageBody: aws.String("x")}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return queue
-	}
-	send("orders", 3)
-	if _, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: send("taken", 1)}); err != nil {
+	sendToQueue(t, server, "orders", 3)
+	sendToQueue(t, server, "empty", 0)
+	if _, err := sqsClient(server).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: sendToQueue(t, server, "taken", 1)}); err != nil {
 		t.Fatal(err)
 	}
-	send("empty", 0)
 
 	const unknown = "the age of the oldest message is not known: "
 	minute := time.Now().UTC().Truncate(time.Minute)
 	ago := func(minutes int) time.Time { return minute.Add(-time.Duration(minutes) * time.Minute) }
 	for name, tested := range map[string]struct {
 		cloudWatch brokers.CloudWatch
-		dsn        string // behind the address; "" is /orders
+		queue      string // "" is orders, with 3 messages
 		oldest     *time.Time
 		gap        string
-		pending    *int64 // nil: 3
 		inFlight   int64
 	}{
 		"the age is told": {
@@ -71,11 +61,11 @@ func TestSQSHasTheAgeOfItsOldestMessageFromCloudWatch(t *testing.T) {
 			cloudWatch: brokers.CloudWatch{Metrics: []brokers.MetricValue{sqsAge("orders", ago(2).Add(time.Second), 60), sqsAge("orders", ago(2).Add(30*time.Second), 240)}}, oldest: of(ago(6)),
 		},
 		"a message that a worker has": {
-			cloudWatch: brokers.CloudWatch{Metrics: []brokers.MetricValue{sqsAge("taken", ago(2), 60*60)}}, dsn: "/taken",
-			oldest: of(ago(62)), pending: of(int64(0)), inFlight: 1,
+			cloudWatch: brokers.CloudWatch{Metrics: []brokers.MetricValue{sqsAge("taken", ago(2), 60*60)}}, queue: "taken",
+			oldest: of(ago(62)), inFlight: 1,
 		},
 		"an empty queue has no age, whatever was published": {
-			cloudWatch: brokers.CloudWatch{Metrics: []brokers.MetricValue{sqsAge("empty", ago(2), 60*60)}}, dsn: "/empty", pending: of(int64(0)),
+			cloudWatch: brokers.CloudWatch{Metrics: []brokers.MetricValue{sqsAge("empty", ago(2), 60*60)}}, queue: "empty",
 		},
 		"no age was published": {gap: unknown + "CloudWatch has no value of the last 15 minutes for the queue orders; of one that was idle it learns late"},
 		"the last age is old": {
@@ -109,29 +99,21 @@ func TestSQSHasTheAgeOfItsOldestMessageFromCloudWatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			peer := tested.cloudWatch
-			for field, byDefault := range map[*string]string{&peer.Region: "eu-west-1", &peer.AccessKey: "key", &peer.SecretKey: "hunter2"} {
-				if *field == "" {
-					*field = byDefault
-				}
-			}
+			peer.Region, peer.AccessKey, peer.SecretKey = cmp.Or(peer.Region, "eu-west-1"), cmp.Or(peer.AccessKey, "key"), cmp.Or(peer.SecretKey, "hunter2")
 			both := httptest.NewServer(peer.BesideSQS(server))
 			t.Cleanup(both.Close)
 			want := probe.Observation{
-				Pending: 3, InFlight: tested.inFlight, Oldest: tested.oldest,
+				InFlight: tested.inFlight, Oldest: tested.oldest,
 				Settings: probe.Settings{VisibilityTimeout: of(10 * time.Minute), Retention: of(96 * time.Hour)},
-			}
-			if tested.pending != nil {
-				want.Pending = *tested.pending
 			}
 			if tested.gap != "" {
 				want.Gaps = []string{tested.gap}
 			}
-			dsn := tested.dsn
-			if dsn == "" {
-				dsn = "/orders"
+			if tested.queue == "" {
+				tested.queue, want.Pending = "orders", 3
 			}
 			started := time.Now()
-			mustSee(t, look(t, target(t, redelivery.SQS, "sqs://key:hunter2@"+strings.TrimPrefix(both.URL, "http://")+dsn+"?sslmode=disable", probe.Place{})), want)
+			mustSee(t, look(t, target(t, redelivery.SQS, "sqs://key:hunter2@"+strings.TrimPrefix(both.URL, "http://")+"/"+tested.queue+"?sslmode=disable", probe.Place{})), want)
 			if took := time.Since(started); took >= probe.DefaultTimeLimit {
 				t.Errorf("took %s, not less than %s", took, probe.DefaultTimeLimit)
 			}
@@ -139,12 +121,22 @@ func TestSQSHasTheAgeOfItsOldestMessageFromCloudWatch(t *testing.T) {
 	}
 }
 
+// sendToQueue makes a queue with so many messages.
+func sendToQueue(t testing.TB, server *brokers.SQS, name string, messages int) *string {
+	t.Helper()
+	queue := createQueue(t, server, name, map[string]string{"VisibilityTimeout": "600", "MessageRetentionPeriod": "345600"})
+	for range messages {
+		if _, err := sqsClient(server).SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: queue, MessageBody: aws.String("x")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return queue
+}
+
 // CloudWatch itself is gone: what SQS told still counts.
 func TestSQSIsSeenWithoutCloudWatch(t *testing.T) {
 	server := brokers.Run(t, brokers.StartSQS)
-	if _, err := sqsClient(server).SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: createQueue(t, server, "orders", nil), MessageBody: aws.String("x")}); err != nil {
-		t.Fatal(err)
-	}
+	sendToQueue(t, server, "orders", 1)
 	var asked atomic.Int64
 	peer := &brokers.CloudWatch{}
 	services := peer.BesideSQS(server)
@@ -163,9 +155,7 @@ func TestSQSIsSeenWithoutCloudWatch(t *testing.T) {
 
 func TestSQSBehindTLSIsTrustedByItsAuthority(t *testing.T) {
 	server := brokers.Run(t, brokers.StartSQS)
-	if _, err := sqsClient(server).SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: createQueue(t, server, "orders", nil), MessageBody: aws.String("x")}); err != nil {
-		t.Fatal(err)
-	}
+	sendToQueue(t, server, "orders", 1)
 	minute := time.Now().UTC().Truncate(time.Minute)
 	peer := &brokers.CloudWatch{Region: "eu-west-1", AccessKey: "key", SecretKey: "hunter2", Metrics: []brokers.MetricValue{sqsAge("orders", minute.Add(-time.Minute), 120)}}
 	both := httptest.NewUnstartedServer(peer.BesideSQS(server))
