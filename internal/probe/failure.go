@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/messaginginbox/operator/internal/database"
+	"github.com/messaginginbox/operator/internal/redelivery"
 )
 
 // Reasons of a Failure. A doctrine transport can also fail with one of package database.
@@ -70,6 +71,8 @@ func asFailure(target Target, err error) *Failure {
 		return failed(ReasonUnreachable, "%s: the host's name is not known", where)
 	case errors.Is(err, errNotConnected):
 		return failed(ReasonNoAnswer, "%s took longer than %s to connect", where, dialTimeout)
+	case timedOut(err) && target.Type == redelivery.Redis && target.masterName() != "":
+		return failed(ReasonNoAnswer, "%s, or the master %s behind it, did not answer within %s", where, target.masterName(), DefaultTimeLimit)
 	case timedOut(err):
 		return failed(ReasonNoAnswer, "%s did not answer within %s", where, DefaultTimeLimit)
 	case errors.As(err, &operation) && operation.Op == "dial":

@@ -174,7 +174,7 @@ func (o *Observer) lookAt(target Target) Result {
 	result := Result{Transport: target.Transport, Declared: target.Declared()}
 	asked := o.clock()
 	// The turn is waited for as long as it takes: the time limit is that of the look.
-	at, release, err := o.take(target.Broker())
+	at, release, err := o.take(target.sharedBroker())
 	var failure *Failure
 	if err == nil {
 		var seen Observation
@@ -198,14 +198,15 @@ const silentFor = 2
 
 // lookUnlessSilent looks, unless others found the broker silent since this look was asked
 // for: a hundred who wait for a dead one would else wait for each other. A database is
-// silent for one table and not for the next; its pools know when it is silent for all.
+// silent for one table and not for the next; its pools know when it is silent for all. So is
+// a cluster for one stream, whose node is silent.
 func (o *Observer) lookUnlessSilent(target Target, at *broker, asked time.Time) (Observation, error) {
 	if at.silences >= silentFor && at.silentAt.After(asked) {
 		return Observation{}, at.silence
 	}
 	seen, err := Probe(o.ctx, target)
 	var failure *Failure
-	if errors.As(err, &failure) && failure.Reason == ReasonNoAnswer && target.Type != redelivery.Doctrine {
+	if errors.As(err, &failure) && failure.Reason == ReasonNoAnswer && target.Type != redelivery.Doctrine && !target.isCluster() {
 		at.silences, at.silence, at.silentAt = at.silences+1, failure, o.clock()
 	} else {
 		at.silences = 0

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/messaginginbox/operator/internal/redelivery"
 )
 
 // quiet drops what the client library logs by itself: each failure is in a status.
@@ -62,7 +64,7 @@ func NewRedis(target Target) (redis.UniversalClient, error) {
 	switch master := target.masterName(); {
 	case master != "":
 		options.Dialer = (&sentinels{redisDialer: dialer, addresses: addresses, masterName: master, broker: target.Broker()}).dial
-	case len(addresses) > 1, len(target.subOptions("host")) > 0, target.dsn.Setting("redis_cluster").IsTrue():
+	case target.isCluster():
 		options.Addrs, options.IsClusterMode = addresses, true
 		options.Dialer = (&cluster{redisDialer: dialer}).dial
 	}
@@ -72,6 +74,12 @@ func NewRedis(target Target) (redis.UniversalClient, error) {
 // masterName is the name by which sentinels know the master; "" when there are none.
 func (t Target) masterName() string {
 	return t.option("sentinel", t.option("redis_sentinel", t.option("sentinel_master", "")))
+}
+
+// isCluster says whether the target is a cluster of redis, as Symfony reads its DSN.
+func (t Target) isCluster() bool {
+	return t.Type == redelivery.Redis && t.masterName() == "" &&
+		(len(redisAddresses(t)) > 1 || len(t.subOptions("host")) > 0 || t.dsn.Setting("redis_cluster").IsTrue())
 }
 
 // redisAddresses reads the hosts before the path, else those of host[...] in the query,

@@ -4,7 +4,10 @@ package probe_test
 
 import (
 	"context"
+	"net"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/messaginginbox/operator/internal/probe"
 	"github.com/messaginginbox/operator/internal/redelivery"
@@ -71,6 +74,43 @@ func TestRedisBehindASentinel(t *testing.T) {
 		kill(t, last)
 		mustFail(t, there, probe.ReasonUnreachable, at, "the master mymaster at "+last.Address(), "refused")
 	})
+}
+
+func TestASilentMasterIsNotTheOtherMastersSilence(t *testing.T) {
+	sentinel := runSentinel(t, nil)
+	seedOrders(t, master(t, sentinel).Client())
+	silentAddress, connections := silent(t)
+	ip, port, err := net.SplitHostPort(silentAddress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = sentinel.Watch(t.Context(), "other", ip, port); err != nil {
+		t.Fatal(err)
+	}
+	news := make(chan string, 10)
+	observer := probe.NewObserver(time.Hour, time.Now, func(owner string) { news <- owner })
+	t.Cleanup(observer.Close)
+	at := func(name string) []probe.Target {
+		return []probe.Target{target(t, redelivery.Redis, "redis://"+sentinel.Address()+"/orders/workers?sentinel="+name, probe.Place{})}
+	}
+	for _, owner := range []string{"one", "two", "three"} {
+		observer.Results(owner, at("other"))
+	}
+	for connections.Load() == 0 { // the silent one has its first turn
+		time.Sleep(10 * time.Millisecond)
+	}
+	observer.Results("alive", at("mymaster"))
+	for range 4 {
+		<-news
+	}
+	result := observer.Results("alive", at("mymaster"))[0]
+	if result.Failure != nil {
+		t.Fatal(result.Failure)
+	}
+	mustSee(t, *result.Seen, seeded(1))
+	if dead := observer.Results("three", at("other"))[0]; dead.Failure == nil || dead.Failure.Reason != probe.ReasonNoAnswer || !strings.Contains(dead.Failure.Message, "the master other") {
+		t.Errorf("the silent master: %v", dead.Failure)
+	}
 }
 
 func TestRedisBehindASentinelThroughTLS(t *testing.T) {

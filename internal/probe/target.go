@@ -95,6 +95,15 @@ func (t Target) Broker() string {
 	}
 }
 
+// sharedBroker is the same for targets that are looked at one after the other. Each master
+// behind sentinels is a broker.
+func (t Target) sharedBroker() string {
+	if t.Type == redelivery.Redis && t.masterName() != "" {
+		return t.Broker() + " " + t.masterName()
+	}
+	return t.Broker()
+}
+
 // String is the broker: a Target that is printed shows no credential.
 func (t Target) String() string { return t.Transport + " at " + t.Broker() }
 

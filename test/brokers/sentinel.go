@@ -126,6 +126,12 @@ func (s *RedisSentinel) Master(ctx context.Context) (*Redis, error) {
 	return nil, fmt.Errorf("the sentinel names %s, which is none of its servers", address)
 }
 
+// Watch makes the sentinel watch another master, at an address that need not be one.
+func (s *RedisSentinel) Watch(ctx context.Context, name, ip, port string) error {
+	sentinel := s.ask()
+	return errors.Join(sentinel.Monitor(ctx, name, ip, port, "1").Err(), sentinel.Close())
+}
+
 // FailOver kills the master and returns once the sentinel names the other one in its place.
 func (s *RedisSentinel) FailOver(ctx context.Context) error {
 	before, err := s.Master(ctx)
