@@ -67,7 +67,8 @@ func runSuite(m *testing.M) int {
 	if kube, err = client.New(restConfig, client.Options{Scheme: scheme}); err != nil {
 		panic(err)
 	}
-	return postgres.Main(m, postgres.Options{})
+	// An ANALYZE that comes whenever the server likes is news of the table.
+	return postgres.Main(m, postgres.Options{Settings: map[string]string{"autovacuum": "off"}})
 }
 
 // startManager runs the operator for the namespaces of one test, as it runs in a cluster.

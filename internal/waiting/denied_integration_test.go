@@ -11,17 +11,10 @@ import (
 
 	"github.com/messaginginbox/operator/internal/probe"
 	"github.com/messaginginbox/operator/internal/redelivery"
-	"github.com/messaginginbox/operator/test/brokers"
 )
 
 func TestAStreamThatMayNotBeReadSaysWhichRightIsMissing(t *testing.T) {
-	broker := brokers.RunRedis(t)
-	options, err := redis.ParseURL(broker.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(options)
-	t.Cleanup(func() { _ = client.Close() })
+	_, client := stream(t)
 	if err := client.XAdd(t.Context(), &redis.XAddArgs{Stream: "failed", Values: []any{"message_id", "a"}}).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +35,7 @@ func TestAStreamThatMayNotBeReadSaysWhichRightIsMissing(t *testing.T) {
 			if err := client.Do(t.Context(), arguments...).Err(); err != nil {
 				t.Fatal(err)
 			}
-			target, err := probe.NewTarget("failed", redelivery.Redis, strings.Replace(broker.URL(), "redis://", "redis://reader:"+tested.password+"@", 1)+"/failed", probe.Place{})
+			target, err := probe.NewTarget("failed", redelivery.Redis, "redis://reader:"+tested.password+"@"+client.Options().Addr+"/failed", probe.Place{})
 			if err != nil {
 				t.Fatal(err)
 			}

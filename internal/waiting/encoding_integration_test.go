@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/messaginginbox/operator/internal/database"
 	"github.com/messaginginbox/operator/internal/probe"
 	"github.com/messaginginbox/operator/test/postgres"
 	"github.com/messaginginbox/operator/test/symfony"
@@ -33,16 +32,7 @@ func TestMessagesOfInvalidUTF8InATable(t *testing.T) {
 	} {
 		run(name, `INSERT INTO messenger_messages (headers, body, queue_name) VALUES ($1, $2, 'failed')`, pgx.QueryExecModeExec, message[0], message[1])
 	}
-	config, err := database.Parse(server.URL(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pools := database.NewPools(database.PoolOptions{MaxConns: 1})
-	t.Cleanup(pools.Close)
-	target, err := probe.NewDoctrineTarget("failed", "doctrine://default?queue_name=failed", probe.Place{}, config, pools, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := failedIn(t, server.URL(name))
 	if seen, err := probe.Probe(t.Context(), target); err != nil || seen.Pending != 5 {
 		t.Errorf("seen %+v, %v; want 5 pending", seen, err)
 	}

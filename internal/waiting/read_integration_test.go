@@ -46,6 +46,12 @@ func table(t *testing.T, messages ...[2]string) (probe.Target, *pgx.Conn) {
 		run(`INSERT INTO messenger_messages (headers, body, queue_name) VALUES ($1, $2, 'failed')`, message[0], message[1])
 	}
 	run(`INSERT INTO messenger_messages (headers, body, queue_name) VALUES ($1, '', 'other')`, fmt.Sprintf(stamped, "of another queue"))
+	return failedIn(t, url), conn
+}
+
+// failedIn is the queue failed in the database of the URL.
+func failedIn(t *testing.T, url string) probe.Target {
+	t.Helper()
 	config, err := database.Parse(url)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +62,7 @@ func table(t *testing.T, messages ...[2]string) (probe.Target, *pgx.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return target, conn
+	return target
 }
 
 // stream is a redis failure transport.
