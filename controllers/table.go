@@ -38,6 +38,10 @@ func (r *Reconciler) measureTable(ctx context.Context, s *scope) {
 	table.Rows, table.Bytes = observed.EstimatedRows, observed.Bytes
 	table.OldestRecord, table.NewestRecord = timestamp(ages.Oldest), timestamp(ages.Newest)
 	table.IndexBytes, table.DeadRows, table.BloatBytes = counters.IndexBytes, counters.Dead, counters.Bloat()
+	table.Indexes = nil
+	for _, index := range counters.Indexes {
+		table.Indexes = append(table.Indexes, v1alpha1.IndexSize(index))
+	}
 	table.LastVacuum = timestamp(counters.LastVacuum)
 	s.look = &tablestats.Sample{Counters: counters, Ages: ages, Retention: assessment.EffectiveRetention(&s.inbox.Spec)}
 }

@@ -178,7 +178,7 @@ func TestAnIdleTableCausesNoWrites(t *testing.T) {
 	if writes.count != 0 {
 		t.Errorf("the status was written %d times although nothing changed:\n%+v\n%+v", writes.count, table, s.inbox.Status.Table)
 	}
-	if table = s.inbox.Status.Table; table.IndexBytes == 0 || table.LookedAt == nil || table.Baseline == nil || table.Baseline.Oldest.Nanosecond() == 0 {
+	if table = s.inbox.Status.Table; table.IndexBytes == 0 || len(table.Indexes) != 2 || table.Indexes[0].Name != "messenger_inbox_pkey" || table.LookedAt == nil || table.Baseline == nil || table.Baseline.Oldest.Nanosecond() == 0 {
 		t.Errorf("table = %+v", table)
 	}
 }

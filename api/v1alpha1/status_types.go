@@ -225,6 +225,11 @@ type TableStatus struct {
 	// indexBytes of the table's indexes, within bytes.
 	// +optional
 	IndexBytes int64 `json:"indexBytes"`
+	// indexes of the table and their sizes.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Indexes []IndexSize `json:"indexes,omitempty"`
 	// deadRows wait for a vacuum: deleted records, and inserts that were rolled back.
 	// +optional
 	DeadRows int64 `json:"deadRows"`
@@ -268,6 +273,14 @@ type TableStatus struct {
 	// manager. It is of no use to anybody else.
 	// +optional
 	Baseline *TableBaseline `json:"baseline,omitempty"`
+}
+
+// IndexSize is the size of one index.
+type IndexSize struct {
+	// name of the index.
+	Name string `json:"name"`
+	// bytes of the index, its partitions summed up.
+	Bytes int64 `json:"bytes"`
 }
 
 // TableBaseline holds PostgreSQL's cumulative statistics of the table at one look.

@@ -42,9 +42,17 @@ type Counters struct {
 	// HeapBytes is the size of the table without its indexes, IndexBytes that of its indexes.
 	HeapBytes  int64 `json:"heapBytes"`
 	IndexBytes int64 `json:"indexBytes"`
+	// Indexes of the table by name. One that only a partition has is in IndexBytes alone.
+	Indexes []IndexSize `json:"indexes"`
 	// NeededHeapBytes is what the live rows would need in a table just written, by their
 	// average width; nil before the first ANALYZE.
 	NeededHeapBytes *int64 `json:"neededHeapBytes"`
+}
+
+// IndexSize is the size of one index, its partitions summed up.
+type IndexSize struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
 }
 
 // Bloat is the part of the table, without its indexes, that holds no live row: an

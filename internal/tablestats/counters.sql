@@ -21,6 +21,10 @@ WITH leaves AS (
 		w.bytes AS row_bytes,
 		coalesce((SELECT option_value::int FROM pg_catalog.pg_options_to_table(c.reloptions) WHERE option_name = 'fillfactor'), 100) AS fill
 	FROM leaves l JOIN pg_catalog.pg_class c ON c.oid = l.oid LEFT JOIN widths w ON w.oid = l.oid
+), indexes AS (
+	SELECT c.relname AS name, (SELECT coalesce(sum(pg_catalog.pg_table_size(part.oid)), 0)::bigint FROM (
+		SELECT relid AS oid FROM pg_catalog.pg_partition_tree(c.oid::regclass) WHERE isleaf UNION SELECT c.oid WHERE c.relkind = 'i') part) AS bytes
+	FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = $1::oid
 ), page AS (
 	SELECT current_setting('block_size')::numeric AS bytes
 )
@@ -41,6 +45,7 @@ SELECT json_build_object(
 	'lastVacuum', min(greatest(pg_catalog.pg_stat_get_last_vacuum_time(t.oid), pg_catalog.pg_stat_get_last_autovacuum_time(t.oid))),
 	'heapBytes', coalesce(sum(t.bytes), 0)::bigint,
 	'indexBytes', coalesce(sum(pg_catalog.pg_indexes_size(t.oid)), 0)::bigint,
+	'indexes', (SELECT coalesce(json_agg(json_build_object('name', name, 'bytes', bytes) ORDER BY name), '[]') FROM indexes),
 	-- Null until every table that has rows was analyzed.
 	'neededHeapBytes', CASE WHEN bool_and(t.row_bytes IS NOT NULL OR t.live = 0)
 		THEN coalesce(sum(ceil(t.live / greatest(floor((page.bytes - 24) * t.fill / 100 / t.row_bytes), 1)) * page.bytes), 0)::bigint END

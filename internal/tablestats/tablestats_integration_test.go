@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -180,6 +181,10 @@ func TestSizesBloatAndVacuum(t *testing.T) {
 	if full.Live != 50_000 || full.Dead != 0 || full.LastVacuum == nil || full.IndexBytes == 0 {
 		t.Errorf("a full table: %+v", full)
 	}
+	mustAddUp(t, full, "messenger_inbox_pkey", "messenger_inbox_processed_at_idx")
+	if full.Indexes[0].Bytes <= full.Indexes[1].Bytes {
+		t.Errorf("the index of 50,000 hashes is not larger than that of one time: %+v", full.Indexes)
+	}
 	if bloat := full.Bloat(); bloat == nil || *bloat > full.HeapBytes/10 {
 		t.Errorf("a full table of %d bytes has a bloat of %v", full.HeapBytes, valueOr(bloat))
 	}
@@ -190,6 +195,19 @@ func TestSizesBloatAndVacuum(t *testing.T) {
 	}
 	if bloat := half.Bloat(); bloat == nil || *bloat < half.HeapBytes*4/10 || *bloat > half.HeapBytes*6/10 {
 		t.Errorf("half a table of %d bytes has a bloat of %v", half.HeapBytes, valueOr(bloat))
+	}
+}
+
+// mustAddUp compares the sizes of the named indexes with that of all of them.
+func mustAddUp(t *testing.T, c Counters, names ...string) {
+	t.Helper()
+	var found []string
+	var sum int64
+	for _, index := range c.Indexes {
+		found, sum = append(found, index.Name), sum+index.Bytes
+	}
+	if !slices.Equal(found, names) || sum != c.IndexBytes || sum == 0 {
+		t.Fatalf("the indexes %+v do not add up to the %d bytes of %q", c.Indexes, c.IndexBytes, names)
 	}
 }
 
@@ -204,6 +222,7 @@ func TestPartitionsAreSummedUp(t *testing.T) {
 		run("INSERT INTO messenger_inbox SELECT 'orders', n::text, now() FROM generate_series(1, 100) n ON CONFLICT DO NOTHING")
 	})
 	history := w.look(0)
+	mustAddUp(t, history.Last, "messenger_inbox_pkey", "messenger_inbox_processed_at_idx")
 	if history.Last.Inserted != 1000 || history.Last.Live != 1000 || history.Skips != 100 {
 		t.Errorf("inserted %d, live %d, skips %d", history.Last.Inserted, history.Last.Live, history.Skips)
 	}
