@@ -82,7 +82,7 @@ test-alerts: ## Test the alerts and the dashboard with Prometheus' own promtool 
 
 .PHONY: test-e2e
 test-e2e: ## Run the end-to-end tests on a real node.
-	go test -tags e2e -count=1 -timeout 40m -v ./test/e2e
+	go test -tags e2e -count=1 -parallel 8 -timeout 40m -v ./test/e2e # they wait for ticks, not for a processor
 
 # Random kills per fault and broker; 200 are a soak of about four minutes.
 SOAK ?= 10

@@ -68,8 +68,9 @@ func PruneNow(ctx context.Context, kube client.Client, inbox *v1alpha1.Messaging
 // DrillNow creates a drill Job now, through the gates of a scheduled drill: when one is
 // shut, or a drill is at work, the error is a *Refusal. It needs no schedule.
 //
-// The Job is about what the last drill was about. If the table has changed since, the
-// operator still makes its own drill of the change.
+// With a schedule the Job is about what the last drill was about: if the table has changed
+// since, the operator still makes its own drill of the change. Without one it is about the
+// table as the operator sees it when the drill has ended.
 func DrillNow(ctx context.Context, kube client.Client, inbox *v1alpha1.MessagingInbox, image JobImage) (*batchv1.Job, error) {
 	if why := whyNotDrill(inbox); why != "" {
 		return nil, &Refusal{Message: why}
@@ -82,7 +83,7 @@ func DrillNow(ctx context.Context, kube client.Client, inbox *v1alpha1.Messaging
 		return nil, refuse("Job %s is at work.", jobs[i].Name)
 	}
 	subject := ""
-	if inbox.Status.Drill != nil {
+	if inbox.Status.Drill != nil && inbox.Spec.Drill.Schedule != nil {
 		subject = inbox.Status.Drill.Subject
 	}
 	return createByHand(ctx, kube, drillJob(inbox, image, time.Time{}, subject, nameByHand(inbox, jobs)))
@@ -127,6 +128,8 @@ func whyNotPrune(inbox *v1alpha1.MessagingInbox) string {
 		return "spec.suspend is true: nothing is pruned."
 	case spec.Pruning.Suspend:
 		return "spec.pruning.suspend is true: nothing is pruned."
+	case assessment.InvalidJob(spec) != "":
+		return "The API server would refuse the Job: " + assessment.InvalidJob(spec)
 	case len(assessment.CoveredTransports(spec)) == 0:
 		return "No transport is declared with an inbox and without batch handlers: there is nothing that may be pruned."
 	}
@@ -155,6 +158,8 @@ func whyNotDrill(inbox *v1alpha1.MessagingInbox) string {
 		return inbox.Name + " is being deleted."
 	case inbox.Spec.Suspend:
 		return "spec.suspend is true: no drill is made."
+	case assessment.InvalidJob(&inbox.Spec) != "":
+		return "The API server would refuse the Job: " + assessment.InvalidJob(&inbox.Spec)
 	}
 	return shut(assessment.DrillBlocker(inbox.Status.Conditions, inbox.Generation), inbox.Generation)
 }

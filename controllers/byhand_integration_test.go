@@ -117,6 +117,30 @@ func TestADrillByHandNeedsNoSchedule(t *testing.T) {
 	if status := s.inbox.Status.Drill; status == nil || status.Result != v1alpha1.DrillProven || status.Job != job.Name {
 		t.Errorf("status.drill is %+v", status)
 	}
+	s.proven(t, metav1.ConditionTrue, v1alpha1.ReasonProven)
+	mustSay(t, s.inbox, v1alpha1.ConditionContractProven, "Drilled on the real table at "+s.inbox.Status.Drill.LastRun.UTC().Format(time.RFC3339), "It holds.")
+	s.step(t)
+	s.proven(t, metav1.ConditionTrue, v1alpha1.ReasonProven) // it stays, until the table is another one
+
+	execute(t, s.target(t), "ALTER TABLE messenger_inbox ADD COLUMN note text")
+	s.step(t)
+	s.proven(t, metav1.ConditionUnknown, v1alpha1.ReasonNotDeclared)
+	mustSay(t, s.inbox, v1alpha1.ConditionContractProven, "changed since the drill of ", "kubectl inbox drill")
+	if s.ready() != metav1.ConditionTrue || len(s.drills(t)) != 1 {
+		t.Errorf("Ready is %s after %d drills", s.ready(), len(s.drills(t)))
+	}
+
+	// Drilled again, an hour later, the table as it is now is proven.
+	s.inbox.Status.Drill.Tick.Time = s.inbox.Status.Drill.Tick.Add(-time.Hour)
+	if err = kube.Status().Update(t.Context(), s.inbox); err != nil {
+		t.Fatal(err)
+	}
+	if job, err = DrillNow(t.Context(), kube, s.inbox, JobImage{Name: "localhost/inbox:test"}); err != nil {
+		t.Fatal(err)
+	}
+	s.runDrill(t, job)
+	s.step(t)
+	s.proven(t, metav1.ConditionTrue, v1alpha1.ReasonProven)
 	image, found, err := NewestJobImage(t.Context(), kube, s.inbox)
 	if err != nil || !found || image.Name != "localhost/inbox:test" {
 		t.Errorf("the newest Job's image is %v (found: %t, %v)", image, found, err)

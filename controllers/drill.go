@@ -60,7 +60,7 @@ func (r *Reconciler) drillWhenDue(ctx context.Context, s *scope, jobs []batchv1.
 		s.status().Drill.NextRun = nil
 	}
 	if spec.Drill.Schedule == nil {
-		return nil
+		return s.rememberSubject()
 	}
 	ticks, err := schedule.Parse(string(*spec.Drill.Schedule), spec.Pruning.TimeZone)
 	if err != nil {
@@ -90,6 +90,22 @@ func (r *Reconciler) drillWhenDue(ctx context.Context, s *scope, jobs []batchv1.
 	}
 	s.drill.JobRejected, err = r.createJob(ctx, job)
 	return err
+}
+
+// rememberSubject tells what a drill by hand was about, so that its verdict ends when the
+// table or its connections change.
+func (s *scope) rememberSubject() (err error) {
+	last := s.status().Drill
+	if last == nil || whyNotDrill(s.inbox) != "" {
+		return nil
+	}
+	if s.drill.Subject, err = assessment.DrillSubject(&s.inbox.Spec, s.database.Schema.Observed); err != nil {
+		return err
+	}
+	if last.Subject == "" {
+		last.Subject = s.drill.Subject
+	}
+	return nil
 }
 
 // dueDrill is the Job of a new subject, else that of the newest tick. Both names follow

@@ -40,10 +40,16 @@ func addGuards(inbox *v1alpha1.MessagingInbox, container *corev1.Container) {
 // guardedTransports are those with observe whose messages can be read without taking them,
 // and in which a message of a covered transport can wait long after it was handled.
 func guardedTransports(inbox *v1alpha1.MessagingInbox) []*v1alpha1.Transport {
-	behind := map[v1alpha1.TransportName]bool{}
+	behind, outboxes := map[v1alpha1.TransportName]bool{}, map[v1alpha1.TransportName]bool{}
 	for i := range inbox.Spec.Transports {
 		if transport := &inbox.Spec.Transports[i]; transport.Inbox && !transport.BatchHandlers {
-			behind[transport.FailureTransport], behind[transport.Outbox] = true, true
+			behind[transport.FailureTransport], behind[transport.Outbox], outboxes[transport.Outbox] = true, true, true
+		}
+	}
+	for i := range inbox.Spec.Transports {
+		// What a relay failed at, it may have published, or handled, before.
+		if transport := &inbox.Spec.Transports[i]; outboxes[transport.Name] {
+			behind[transport.FailureTransport] = true
 		}
 	}
 	var guarded []*v1alpha1.Transport

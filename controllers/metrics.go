@@ -47,7 +47,7 @@ func snapshotOf(inbox *v1alpha1.MessagingInbox, history *tablestats.History, obs
 		if run := pruning.LastRun; run != nil {
 			snapshot.Pruning.LastEnd = run.CompletedAt.Time
 			snapshot.Pruning.LastDuration = duration(run.Duration)
-			snapshot.HeldProofs = &run.Held
+			snapshot.HeldProofs = run.Held
 		}
 	}
 	if drill := status.Drill; drill != nil {
@@ -62,7 +62,8 @@ func tableSnapshot(table *v1alpha1.TableStatus, history *tablestats.History) *me
 	}
 	snapshot := &metrics.Table{
 		Bytes: table.Bytes, IndexBytes: table.IndexBytes, Rows: table.Rows, DeadRows: table.DeadRows, BloatBytes: table.BloatBytes,
-		Oldest: instant(table.OldestRecord), LastVacuum: instant(table.LastVacuum), ProjectedBytes: table.ProjectedBytes,
+		Oldest: instant(table.OldestRecord), LastVacuum: instant(table.LastVacuum),
+		GrowthBytesPerDay: table.GrowthBytesPerDay, ProjectedBytes: table.ProjectedBytes,
 	}
 	if history != nil {
 		snapshot.GrowthPerDay = history.GrowthPerDay
@@ -80,8 +81,8 @@ func transportSnapshots(inbox *v1alpha1.MessagingInbox, observations assessment.
 	for i := range inbox.Spec.Transports {
 		declared := &inbox.Spec.Transports[i]
 		outboxes[declared.Outbox], failures[declared.FailureTransport] = true, true
-		if declared.Redelivery != nil && declared.Redelivery.MaxAge != nil {
-			maxAges[declared.Name] = &declared.Redelivery.MaxAge.Duration.Duration
+		if _, longest := assessment.LongestStay(declared); longest != nil {
+			maxAges[declared.Name] = &longest.Duration.Duration
 		}
 	}
 	snapshots := make([]metrics.Transport, 0, len(inbox.Status.Transports))

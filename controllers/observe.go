@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"strings"
@@ -49,7 +48,7 @@ func (r *Reconciler) observeTransports(ctx context.Context, s *scope) {
 	if r.observer != nil { // set up with a manager
 		results = append(results, r.observer.Results(owner(client.ObjectKeyFromObject(s.inbox)), targets)...)
 	}
-	s.observations = assessment.Observe(results, s.status().Transports)
+	s.observations = assessment.Observe(results, s.status().Transports, s.now)
 }
 
 // probeTarget reads the URL from its Secret. The error is a *probe.Failure.
@@ -81,9 +80,8 @@ func (r *Reconciler) probeTarget(ctx context.Context, s *scope, transport *v1alp
 	if failure != nil {
 		return probe.Target{}, &probe.Failure{Reason: failure.Reason, Message: failure.Message}
 	}
-	target.Authorities = x509.NewCertPool()
-	if !target.Authorities.AppendCertsFromPEM(bundle) {
-		return probe.Target{}, ofSecret(*observe.CASecretRef, &probe.Failure{Reason: v1alpha1.ReasonInvalidURL, Message: "no certificate in PEM"})
+	if target, err = target.WithAuthorities(bundle); err != nil {
+		return probe.Target{}, ofSecret(*observe.CASecretRef, err)
 	}
 	return target, nil
 }

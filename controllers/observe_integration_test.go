@@ -4,6 +4,8 @@ package controllers
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -19,10 +21,8 @@ import (
 	"github.com/messaginginbox/operator/api/v1alpha1"
 	"github.com/messaginginbox/operator/test/brokers"
 	"github.com/messaginginbox/operator/test/postgres"
+	"github.com/messaginginbox/operator/test/symfony"
 )
-
-const messagesTable = `CREATE TABLE messenger_messages (id bigserial PRIMARY KEY, body text NOT NULL, headers text NOT NULL,
-	queue_name varchar(190) NOT NULL, created_at timestamp(0) NOT NULL, available_at timestamp(0) NOT NULL, delivered_at timestamp(0))`
 
 // observed is a resource with a redis transport and a doctrine failure transport in the
 // inbox's own database.
@@ -44,7 +44,7 @@ func TestTransportsAreObserved(t *testing.T) {
 	messages := redis.NewClient(options)
 	t.Cleanup(func() { _ = messages.Close() })
 	seedRedis(t, messages, 300)
-	execute(t, target, messagesTable)
+	execute(t, target, symfony.MessagesTable)
 	execute(t, target, `INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at)
 		SELECT '', '[]', 'failed', u, u FROM (SELECT now() AT TIME ZONE 'utc' - interval '50 hours 20 minutes' AS u) now`)
 	putSecretValues(t, namespace, "database", map[string]string{"url": target})
@@ -90,6 +90,7 @@ func TestTransportsAreObserved(t *testing.T) {
 		}
 	})
 	t.Run("a message that is older than maxAge makes the retention unsafe", func(t *testing.T) { overstays(t, inbox, target) })
+	t.Run("a message that waits for longer than the retention makes it unsafe", func(t *testing.T) { waitsTooLong(t, inbox, messages, broker.URL()) })
 	t.Run("a broker that is down is named, and what was seen still counts", func(t *testing.T) { brokerGoesDown(t, inbox, broker.URL()) })
 }
 
@@ -101,6 +102,21 @@ func overstays(t *testing.T, inbox *v1alpha1.MessagingInbox, target string) {
 	mustSay(t, broken, v1alpha1.ConditionRetentionSafe, "maxAge is 336h", "2020-02-02T02:02:02Z")
 	execute(t, target, `DELETE FROM messenger_messages`)
 	putSecretValues(t, inbox.Namespace, "failed", map[string]string{"url": "doctrine://default?queue_name=failed&look=anew"})
+	awaitReady(t, inbox)
+}
+
+// waitsTooLong has workers stand still for 1100 hours.
+func waitsTooLong(t *testing.T, inbox *v1alpha1.MessagingInbox, messages *redis.Client, brokerURL string) {
+	t.Helper()
+	since := time.Now().Add(-1100*time.Hour - time.Minute)
+	add := &redis.XAddArgs{Stream: "late", ID: fmt.Sprintf("%d-0", since.UnixMilli()), Values: []any{"message", "{}"}}
+	if err := errors.Join(messages.XGroupCreateMkStream(t.Context(), "late", "workers", "0").Err(), messages.XAdd(t.Context(), add).Err()); err != nil {
+		t.Fatal(err)
+	}
+	putSecretValues(t, inbox.Namespace, "redis", map[string]string{"url": brokerURL + "/late/workers"})
+	unsafe := await(t, inbox, v1alpha1.ConditionRetentionSafe, metav1.ConditionFalse, v1alpha1.ReasonTooShort)
+	mustSay(t, unsafe, v1alpha1.ConditionRetentionSafe, "spec.retention.period is 1000h", "orders has a message that has waited for up to 1101h, longer than 24h")
+	putSecretValues(t, inbox.Namespace, "redis", map[string]string{"url": brokerURL + "/orders/workers"})
 	awaitReady(t, inbox)
 }
 

@@ -102,6 +102,10 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, plan dbschema.Plan) *d
 // migrateInJob says how far the Job is, and creates it when there is none. A Job that
 // failed is removed after ten minutes by its time to live, and then tried again.
 func (r *Reconciler) migrateInJob(ctx context.Context, s *scope, plan dbschema.Plan) (string, *database.Failure) {
+	if problem := assessment.InvalidJob(&s.inbox.Spec); problem != "" {
+		return "", &database.Failure{Class: database.Terminal, Reason: v1alpha1.ReasonInvalidJob,
+			Message: fmt.Sprintf("No migration Job is created, since the API server would refuse it: %s.", problem)}
+	}
 	job := migrationJob(s.inbox, r.Image, plan)
 	err := r.Client.Create(ctx, job)
 	switch {

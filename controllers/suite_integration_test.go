@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -66,7 +67,8 @@ func runSuite(m *testing.M) int {
 	if kube, err = client.New(restConfig, client.Options{Scheme: scheme}); err != nil {
 		panic(err)
 	}
-	return postgres.Main(m, postgres.Options{})
+	// An ANALYZE that comes whenever the server likes is news of the table.
+	return postgres.Main(m, postgres.Options{Settings: map[string]string{"autovacuum": "off"}})
 }
 
 // startManager runs the operator for the namespaces of one test, as it runs in a cluster.
@@ -188,19 +190,20 @@ func get(t *testing.T, inbox *v1alpha1.MessagingInbox) *v1alpha1.MessagingInbox 
 	return newest
 }
 
-// await waits until the condition of the newest generation has the status and reason,
-// and returns the resource. Everything that a condition says must be free of secrets.
-func await(t *testing.T, inbox *v1alpha1.MessagingInbox, conditionType string, status metav1.ConditionStatus, reason string) *v1alpha1.MessagingInbox {
+// await waits until the condition of the newest generation has the status and reason and
+// says all of the parts, and returns the resource.
+func await(t *testing.T, inbox *v1alpha1.MessagingInbox, conditionType string, status metav1.ConditionStatus, reason string, says ...string) *v1alpha1.MessagingInbox {
 	t.Helper()
 	var newest *v1alpha1.MessagingInbox
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		newest = get(t, inbox)
 		found := meta.FindStatusCondition(newest.Status.Conditions, conditionType)
-		if found != nil && found.Status == status && found.Reason == reason && found.ObservedGeneration == newest.Generation {
+		if found != nil && found.Status == status && found.Reason == reason && found.ObservedGeneration == newest.Generation &&
+			!slices.ContainsFunc(says, func(part string) bool { return !strings.Contains(found.Message, part) }) {
 			return newest
 		}
 	}
-	t.Fatalf("%s did not become %s (%s); the conditions are\n%s", conditionType, status, reason, describe(newest))
+	t.Fatalf("%s did not become %s (%s) %q; the conditions are\n%s", conditionType, status, reason, says, describe(newest))
 	return nil
 }
 

@@ -77,6 +77,7 @@ func (r *Reconciler) compareTable(ctx context.Context, s *scope, runs takenUp) e
 	if s.history.WorthSaving(assessment.History(table)) {
 		assessment.SaveHistory(table, s.history)
 	}
+	table.GrowthBytesPerDay = s.history.GrowthBytesPerDay(table.Rows, table.Bytes)
 	table.ProjectedBytes = s.history.ProjectedBytes(table.Rows, table.Bytes)
 	s.set(s.retentionSafe())
 	return nil

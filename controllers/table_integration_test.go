@@ -76,11 +76,11 @@ func TestTheApplicationsOwnPurgeIsFoundOut(t *testing.T) {
 
 	s.now = s.now.Add(10 * time.Minute)
 	s.restart(t)
-	version := s.inbox.ResourceVersion
+	version, table := s.inbox.ResourceVersion, s.inbox.Status.Table.DeepCopy()
 	s.step(t)
 	after := meta.FindStatusCondition(s.inbox.Status.Conditions, v1alpha1.ConditionRetentionSafe)
 	if *after != *unsafe || s.inbox.ResourceVersion != version {
-		t.Errorf("a restart changed the finding:\n%+v\n%+v", unsafe, after)
+		t.Errorf("a restart changed the finding:\n%+v\n%+v\nor the table:\n%+v\n%+v", unsafe, after, table, s.inbox.Status.Table)
 	}
 	if s.now = s.now.Add(time.Hour); len(s.jobs(t)) != 0 {
 		t.Error("a pruning Job was created although records vanish too early")
@@ -166,7 +166,7 @@ func TestAnIdleTableCausesNoWrites(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 		s.step(t)
 	}
-	writes := &countedWrites{Client: kube}
+	table, writes := s.inbox.Status.Table.DeepCopy(), &countedWrites{Client: kube}
 	s.Client = writes
 	for range 20 {
 		s.now = s.now.Add(5 * time.Minute)
@@ -176,9 +176,9 @@ func TestAnIdleTableCausesNoWrites(t *testing.T) {
 	s.Client = writes
 	s.step(t)
 	if writes.count != 0 {
-		t.Errorf("the status was written %d times although nothing changed", writes.count)
+		t.Errorf("the status was written %d times although nothing changed:\n%+v\n%+v", writes.count, table, s.inbox.Status.Table)
 	}
-	if table := s.inbox.Status.Table; table.IndexBytes == 0 || table.LookedAt == nil || table.Baseline == nil || table.Baseline.Oldest.Nanosecond() == 0 {
+	if table = s.inbox.Status.Table; table.IndexBytes == 0 || table.LookedAt == nil || table.Baseline == nil || table.Baseline.Oldest.Nanosecond() == 0 {
 		t.Errorf("table = %+v", table)
 	}
 }

@@ -118,6 +118,7 @@ const (
 	ReasonRunRefused        = "RunRefused"
 	ReasonNotSafe           = "NotSafe"
 	ReasonInvalidSchedule   = "InvalidSchedule"
+	ReasonInvalidJob        = "InvalidJob"
 	ReasonJobRejected       = "JobRejected"
 	ReasonPruningElsewhere  = "PruningElsewhere"
 	ReasonRunOverdue        = "RunOverdue"

@@ -53,6 +53,7 @@ type PruningSpec struct {
 	// maxReplicaLag makes a run wait while a streaming replica is further behind than
 	// this. Left out: replicas are not looked at.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="maxReplicaLag must be more than 0s: leave it out when replicas are not to be looked at"
 	MaxReplicaLag *Duration `json:"maxReplicaLag,omitempty"`
 	// job shapes the pods of the pruning Jobs.
 	// +optional
@@ -77,10 +78,12 @@ type JobSpec struct {
 	// serviceAccountName of the pod. Its token is never mounted. Default: default.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 	// priorityClassName of the pod.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 	// imagePullSecrets of the pod.
 	// +optional

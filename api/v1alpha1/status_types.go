@@ -239,6 +239,10 @@ type TableStatus struct {
 	// digits; an extrapolation in the first day, left out in the first hour.
 	// +optional
 	GrowthPerDay *int64 `json:"growthPerDay,omitempty"`
+	// growthBytesPerDay is growthPerDay in bytes, at the present size of a record with its
+	// indexes and bloat, rounded to two digits.
+	// +optional
+	GrowthBytesPerDay *int64 `json:"growthBytesPerDay,omitempty"`
 	// projectedBytes is the size that the table with its indexes reaches at the current
 	// retention, growth and size of a record, rounded to two digits.
 	// +optional
@@ -364,9 +368,10 @@ type PruningRun struct {
 	// +optional
 	Cutoff *metav1.Time `json:"cutoff,omitempty"`
 	// held is the number of expired records that were kept because their messages still
-	// wait in a failure transport or an outbox.
+	// wait in a failure transport or an outbox. Unset when no such queue is observed, and
+	// when the run ended before it had compared them.
 	// +optional
-	Held int64 `json:"held,omitempty"`
+	Held *int64 `json:"held,omitempty"`
 	// heldSince is the time of the oldest of them.
 	// +optional
 	HeldSince *metav1.Time `json:"heldSince,omitempty"`

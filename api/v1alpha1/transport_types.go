@@ -34,7 +34,8 @@ type TransportName string
 // RedeliverySpec holds what is true of every transport unless it overrides it.
 type RedeliverySpec struct {
 	// maxDowntime is the longest time without workers, plus the time that they then
-	// need to drain the backlog.
+	// need to drain the backlog. A message that is observed to wait for longer counts
+	// instead, in the window of its transport.
 	// +optional
 	// +default="24h"
 	MaxDowntime Duration `json:"maxDowntime"`
@@ -119,7 +120,7 @@ type Transport struct {
 // status.transports shows each with its origin.
 type TransportRedelivery struct {
 	// window is the whole redelivery window, declared outright: taken as it is, and
-	// nothing else is computed for this transport.
+	// nothing else is computed for this transport, unless it is observed to need more.
 	// +optional
 	Window *Duration `json:"window,omitempty"`
 	// redeliverTimeout is the option redeliver_timeout of a doctrine or redis
@@ -224,7 +225,8 @@ type ObserveSpec struct {
 	// +required
 	URLSecretRef SecretKeyReference `json:"urlSecretRef"`
 	// caSecretRef names the certificate authorities, in PEM, that sign the broker's
-	// certificate. Default: the public ones. For a database spec.database.caSecretRef counts.
+	// certificate. Default: the public ones; for a database those of
+	// spec.database.caSecretRef, unless its URL has sslrootcert or sslmode=disable.
 	// +optional
 	CASecretRef *SecretKeyReference `json:"caSecretRef,omitempty"`
 	// virtualHost of an amqp queue. Default: the URL's, else /.

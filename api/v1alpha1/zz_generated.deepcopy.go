@@ -567,6 +567,11 @@ func (in *PruningRun) DeepCopyInto(out *PruningRun) {
 		in, out := &in.Cutoff, &out.Cutoff
 		*out = (*in).DeepCopy()
 	}
+	if in.Held != nil {
+		in, out := &in.Held, &out.Held
+		*out = new(int64)
+		**out = **in
+	}
 	if in.HeldSince != nil {
 		in, out := &in.HeldSince, &out.HeldSince
 		*out = (*in).DeepCopy()
@@ -882,6 +887,11 @@ func (in *TableStatus) DeepCopyInto(out *TableStatus) {
 	}
 	if in.GrowthPerDay != nil {
 		in, out := &in.GrowthPerDay, &out.GrowthPerDay
+		*out = new(int64)
+		**out = **in
+	}
+	if in.GrowthBytesPerDay != nil {
+		in, out := &in.GrowthBytesPerDay, &out.GrowthBytesPerDay
 		*out = new(int64)
 		**out = **in
 	}

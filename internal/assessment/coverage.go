@@ -56,8 +56,26 @@ func CoverageComplete(spec *v1alpha1.MessagingInboxSpec) metav1.Condition {
 	return isTrue(v1alpha1.ConditionCoverageComplete, v1alpha1.ReasonAllCovered, "The inbox records every declared transport whose messages can come back.")
 }
 
+// failureTransportOf is the failure transport that enters a transport's window: without a
+// broker its messages are handled by the relay of its outbox.
+func failureTransportOf(spec *v1alpha1.MessagingInboxSpec, transport *v1alpha1.Transport) v1alpha1.TransportName {
+	if hasBroker(transport) {
+		return transport.FailureTransport
+	}
+	for i := range spec.Transports {
+		if spec.Transports[i].Name == transport.Outbox {
+			return spec.Transports[i].FailureTransport
+		}
+	}
+	return ""
+}
+
+func hasBroker(transport *v1alpha1.Transport) bool {
+	return transport.Type != v1alpha1.TransportSync && transport.Type != v1alpha1.TransportInMemory
+}
+
 // comesBack says whether a transport ever delivers a message again: one without a broker
 // does so only through its outbox.
 func comesBack(transport *v1alpha1.Transport) bool {
-	return transport.Outbox != "" || (transport.Type != v1alpha1.TransportSync && transport.Type != v1alpha1.TransportInMemory)
+	return transport.Outbox != "" || hasBroker(transport)
 }

@@ -38,31 +38,43 @@ type DrillFacts struct {
 	NextRun time.Time
 }
 
-// ContractProven says what the last drill showed. It stays Unknown until one ran.
+// ContractProven says what the last drill showed, whether the schedule or a person asked
+// for it. It stays Unknown until one ran.
 func ContractProven(spec *v1alpha1.MessagingInboxSpec, facts DrillFacts) metav1.Condition {
 	const conditionType = v1alpha1.ConditionContractProven
 	switch {
-	case spec.Drill.Schedule == nil:
+	case spec.Drill.Schedule == nil && (facts.Last == nil || facts.Last.LastRun == nil):
 		return isUnknown(conditionType, v1alpha1.ReasonNotDeclared,
 			"spec.drill.schedule is not declared: the table's behaviour under a redelivery is not drilled.")
 	case facts.ScheduleError != nil:
 		return isFalse(conditionType, facts.ScheduleError.Reason, "spec.drill.schedule: %s.", facts.ScheduleError.Message)
+	case spec.Drill.Schedule != nil && InvalidJob(spec) != "":
+		return isUnknown(conditionType, v1alpha1.ReasonInvalidJob, "No drill Job is created, since the API server would refuse it: %s.", InvalidJob(spec))
 	case facts.JobRejected != "":
 		return isUnknown(conditionType, v1alpha1.ReasonJobRejected, "The drill Job was not accepted: %s", facts.JobRejected)
 	case facts.Last == nil || facts.Last.LastRun == nil:
 		return awaitingDrill(spec, facts)
 	}
 	last := facts.Last
+	changed := facts.Subject != "" && facts.Subject != last.Subject
 	at := last.LastRun.UTC().Format(time.RFC3339)
 	switch last.Result {
 	case v1alpha1.DrillBroken:
-		return isFalse(conditionType, v1alpha1.ReasonContractBroken, "The drill of %s (Job %s) broke the contract (%s): %s", at, last.Job, last.Reason, last.Message)
+		advice := ""
+		if changed && spec.Drill.Schedule == nil {
+			advice = " The table or its connections changed since: drill again with kubectl inbox drill."
+		}
+		return isFalse(conditionType, v1alpha1.ReasonContractBroken, "The drill of %s (Job %s) broke the contract (%s): %s%s", at, last.Job, last.Reason, last.Message, advice)
 	case v1alpha1.DrillNotTried:
 		return isUnknown(conditionType, v1alpha1.ReasonDrillNotTried, "The drill of %s (Job %s), %s: %s", at, last.Job, last.Reason, last.Message)
 	case v1alpha1.DrillFailed:
 		return isUnknown(conditionType, v1alpha1.ReasonRunFailed, "The drill of %s (Job %s) failed: %s", at, last.Job, last.Message)
 	}
-	if facts.Subject != "" && facts.Subject != last.Subject {
+	switch {
+	case changed && spec.Drill.Schedule == nil:
+		return isUnknown(conditionType, v1alpha1.ReasonNotDeclared, "The table or its connections changed since the drill of %s, which proved the contract. "+
+			"Drill again with kubectl inbox drill, or declare spec.drill.schedule.", at)
+	case changed:
 		return isUnknown(conditionType, v1alpha1.ReasonAwaitingRun, "The table or its connections changed since the drill of %s, which proved the contract; a new drill is due.", at)
 	}
 	return isTrue(conditionType, v1alpha1.ReasonProven, "Drilled on the real table at %s (Job %s): %s%s", at, last.Job, last.Message, lockWait(last))

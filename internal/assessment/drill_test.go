@@ -45,6 +45,24 @@ func TestContractProven(t *testing.T) {
 			mustBe(t, ContractProven(spec, test.facts), test.status, test.reason, test.says...)
 		})
 	}
+	unscheduled := declared(t, "transports: [{name: a, type: amqp}]")
+	for name, test := range map[string]struct {
+		facts  DrillFacts
+		status metav1.ConditionStatus
+		reason string
+		says   []string
+	}{
+		"proven by hand":                   {DrillFacts{Last: last(v1alpha1.DrillProven), Subject: "old"}, metav1.ConditionTrue, v1alpha1.ReasonProven, []string{"2026-07-01T02:03:04Z", "orders-drill-1"}},
+		"proven by hand, of another table": {DrillFacts{Last: last(v1alpha1.DrillProven), Subject: "new"}, metav1.ConditionUnknown, v1alpha1.ReasonNotDeclared, []string{"changed since the drill of 2026-07-01T02:03:04Z", "kubectl inbox drill"}},
+		"broken by hand":                   {DrillFacts{Last: last(v1alpha1.DrillBroken), Subject: "old"}, metav1.ConditionFalse, v1alpha1.ReasonContractBroken, []string{"2026-07-01T02:03:04Z", "a trigger."}},
+		"broken by hand, table changed":    {DrillFacts{Last: last(v1alpha1.DrillBroken), Subject: "new"}, metav1.ConditionFalse, v1alpha1.ReasonContractBroken, []string{"drill again with kubectl inbox drill"}},
+		"not tried by hand":                {DrillFacts{Last: last(v1alpha1.DrillNotTried), Subject: "old"}, metav1.ConditionUnknown, v1alpha1.ReasonDrillNotTried, []string{"a trigger."}},
+		"never drilled":                    {DrillFacts{Last: &v1alpha1.DrillStatus{}, Subject: "new"}, metav1.ConditionUnknown, v1alpha1.ReasonNotDeclared, []string{"not drilled"}},
+	} {
+		t.Run("without a schedule, "+name, func(t *testing.T) {
+			mustBe(t, ContractProven(unscheduled, test.facts), test.status, test.reason, test.says...)
+		})
+	}
 	spec.Suspend = true
 	mustBe(t, ContractProven(spec, DrillFacts{}), metav1.ConditionUnknown, v1alpha1.ReasonSuspended)
 	mustBe(t, ContractProven(spec, DrillFacts{Last: last(v1alpha1.DrillBroken)}), metav1.ConditionFalse, v1alpha1.ReasonContractBroken)

@@ -18,26 +18,59 @@ import (
 type Observations struct {
 	Results  map[string]probe.Result
 	Settings map[string]*v1alpha1.ObservedSettings
+	// Waits is how long the oldest message that is due has waited at least.
+	Waits map[string]time.Duration
 }
 
 // Observe joins the newest looks with the status of earlier ones: what a broker was seen to
-// be set to counts until it is seen to be set otherwise.
-func Observe(results []probe.Result, earlier []v1alpha1.TransportStatus) Observations {
-	observations := Observations{Results: map[string]probe.Result{}, Settings: map[string]*v1alpha1.ObservedSettings{}}
+// be set to, and how long messages waited, counts until it is seen to be otherwise.
+func Observe(results []probe.Result, earlier []v1alpha1.TransportStatus, now time.Time) Observations {
+	observations := Observations{Results: map[string]probe.Result{}, Settings: map[string]*v1alpha1.ObservedSettings{}, Waits: map[string]time.Duration{}}
 	for _, result := range results {
 		observations.Results[result.Transport] = result
-		if result.Seen != nil {
-			observations.Settings[result.Transport] = settingsOf(result)
+		if result.Seen == nil {
+			continue
+		}
+		observations.Settings[result.Transport] = settingsOf(result)
+		if oldest := result.Seen.Oldest; oldest != nil {
+			observations.Waits[result.Transport] = now.Sub(*oldest)
 		}
 	}
 	for i := range earlier {
 		name := earlier[i].Name
 		result, observed := observations.Results[name]
-		if observed && result.Seen == nil && earlier[i].Observed != nil {
+		if !observed || result.Seen != nil {
+			continue
+		}
+		if earlier[i].Observed != nil {
 			observations.Settings[name] = earlier[i].Observed
+		}
+		if wait, counted := countedWait(earlier[i].Terms); counted {
+			observations.Waits[name] = wait
 		}
 	}
 	return observations
+}
+
+// countedWait is the wait that raised the window of which these are the terms.
+func countedWait(terms []v1alpha1.WindowTerm) (time.Duration, bool) {
+	for _, term := range terms {
+		if (term.Name == redelivery.TermDowntime || term.Name == redelivery.TermDeclaredWindow) && term.Origin == string(redelivery.OriginObserved) {
+			return term.Value.Duration, true
+		}
+	}
+	return 0, false
+}
+
+// LastSeen is what the status holds of the transports that declare observe.
+func LastSeen(inbox *v1alpha1.MessagingInbox) Observations {
+	var unseen []probe.Result
+	for i := range inbox.Spec.Transports {
+		if transport := &inbox.Spec.Transports[i]; transport.Observe != nil {
+			unseen = append(unseen, probe.Result{Transport: string(transport.Name)})
+		}
+	}
+	return Observe(unseen, inbox.Status.Transports, time.Time{})
 }
 
 // Complete says that every transport that declares observe was looked at since the
@@ -76,75 +109,6 @@ func shown(d *time.Duration) *metav1.Duration {
 	return &metav1.Duration{Duration: *d}
 }
 
-// ObservedRequirement is Requirement with what was observed where that is larger. It
-// returns one sentence for each declared value that an observed one has overruled.
-func ObservedRequirement(spec *v1alpha1.MessagingInboxSpec, observations Observations) (redelivery.Requirement, []string) {
-	transports := make([]redelivery.Transport, 0, len(spec.Transports))
-	var overruled []string
-	for i := range spec.Transports {
-		transport := declaredTransport(&spec.Transports[i], spec.Redelivery)
-		if settings := observations.Settings[transport.Name]; settings != nil {
-			r := raising{transport: &transport}
-			r.apply(settings)
-			overruled = append(overruled, r.overruled...)
-		}
-		transports = append(transports, transport)
-	}
-	return redelivery.Require(transports), overruled
-}
-
-// raising puts observed values into one transport.
-type raising struct {
-	transport *redelivery.Transport
-	overruled []string
-}
-
-func (r *raising) apply(settings *v1alpha1.ObservedSettings) {
-	t := r.transport
-	// The DSN is what the application runs with, and Symfony prefers it to its options.
-	r.raise("redeliverTimeout", &t.RedeliverTimeout, settings.RedeliverTimeout, redelivery.OriginDSN, 0)
-	r.raise("checkDelayedInterval", &t.CheckDelayedInterval, settings.CheckDelayedInterval, redelivery.OriginDSN, 0)
-	r.raise("claimInterval", &t.ClaimInterval, settings.ClaimInterval, redelivery.OriginDSN, 0)
-	if heartbeat := settings.Heartbeat; heartbeat != nil && heartbeat.Duration == 0 && t.Heartbeat.Value > 0 {
-		// Without a heartbeat nothing ends a hung worker's connection: that is the longer one.
-		t.Heartbeat = redelivery.Setting{Origin: redelivery.OriginDSN}
-		r.overrule("heartbeat", "0s", "a heartbeat")
-	} else if !t.Heartbeat.IsSet() || t.Heartbeat.Value > 0 {
-		r.raise("heartbeat", &t.Heartbeat, heartbeat, redelivery.OriginDSN, 0)
-	}
-	// A queue's own time-out is what is: the default is only the most that it can be.
-	r.raise("visibilityTimeout", &t.VisibilityTimeout, settings.VisibilityTimeout, redelivery.OriginObserved, 0)
-	r.raise("consumerTimeout", &t.ConsumerTimeout, settings.ConsumerTimeout, redelivery.OriginObserved, redelivery.DefaultConsumerTimeout)
-	r.raise("ttr", &t.TTR, settings.TTR, redelivery.OriginObserved, redelivery.DefaultTTR)
-	if pending := settings.PendingEntries; pending != nil {
-		declared := redelivery.DefaultMaxPending
-		if t.MaxPending.IsSet() {
-			declared = t.MaxPending.Value
-		}
-		if *pending > declared {
-			t.MaxPending = redelivery.Count{Value: *pending, Origin: redelivery.OriginObserved}
-			r.overrule("maxPending", fmt.Sprint(*pending), fmt.Sprint(declared))
-		}
-	}
-}
-
-// raise takes the observed value when it is larger than the declared one, or than the
-// least that counts when nothing is declared.
-func (r *raising) raise(field string, declared *redelivery.Setting, observed *metav1.Duration, origin redelivery.Origin, least time.Duration) {
-	switch {
-	case observed == nil:
-	case !declared.IsSet() && observed.Duration >= least:
-		*declared = redelivery.Setting{Value: observed.Duration, Origin: origin}
-	case declared.IsSet() && observed.Duration > declared.Value:
-		r.overrule(field, Human(observed.Duration), Human(declared.Value))
-		*declared = redelivery.Setting{Value: observed.Duration, Origin: origin}
-	}
-}
-
-func (r *raising) overrule(field, observed, declared string) {
-	r.overruled = append(r.overruled, fmt.Sprintf("%s has a %s of %s, not %s", r.transport.Name, field, observed, declared))
-}
-
 // ObservedRetentionSafe is RetentionSafe with what was observed. A failure transport whose
 // oldest message is older than its maxAge shows that the declared window is wrong.
 func ObservedRetentionSafe(spec *v1alpha1.MessagingInboxSpec, requirement redelivery.Requirement, observations Observations, overruled []string, now time.Time) metav1.Condition {
@@ -152,7 +116,7 @@ func ObservedRetentionSafe(spec *v1alpha1.MessagingInboxSpec, requirement redeli
 	if safe.Status == metav1.ConditionTrue {
 		if broken := exceeded(spec, observations, now); len(broken) > 0 {
 			return isFalse(v1alpha1.ConditionRetentionSafe, v1alpha1.ReasonMaxAgeExceeded,
-				"%s. A message that is retried from there can come back after its proof is gone, so nothing is pruned. Retry or remove these messages, or raise maxAge.", strings.Join(broken, "; "))
+				"%s. A message that is retried from there can come back after its proof is gone, so nothing is pruned. Retry or remove these messages, or raise the field.", strings.Join(broken, "; "))
 		}
 	}
 	if len(overruled) > 0 {
@@ -162,27 +126,41 @@ func ObservedRetentionSafe(spec *v1alpha1.MessagingInboxSpec, requirement redeli
 }
 
 // exceeded names the failure transports of covered transports that hold a message longer
-// than declared. RabbitMQ counts a message's age from its first publish, some retries
-// before it fails, which errs on the safe side. The message tells when the oldest one
-// entered: that stays the same as long as it waits.
+// than declared: than maxAge, or than the window that is declared in its place. RabbitMQ
+// counts a message's age from its first publish, some retries before it fails, which errs
+// on the safe side. The message tells when the oldest one entered: that stays the same as
+// long as it waits.
 func exceeded(spec *v1alpha1.MessagingInboxSpec, observations Observations, now time.Time) []string {
 	var broken []string
 	for i := range spec.Transports {
 		failure := &spec.Transports[i]
-		if failure.Redelivery == nil || failure.Redelivery.MaxAge == nil || !slices.ContainsFunc(spec.Transports, func(t v1alpha1.Transport) bool {
-			return t.Inbox && !t.BatchHandlers && t.FailureTransport == failure.Name
+		field, longest := LongestStay(failure)
+		if longest == nil || !slices.ContainsFunc(spec.Transports, func(t v1alpha1.Transport) bool {
+			return t.Inbox && !t.BatchHandlers && failureTransportOf(spec, &t) == failure.Name
 		}) {
 			continue
 		}
-		maxAge := failure.Redelivery.MaxAge.Duration.Duration
 		result := observations.Results[string(failure.Name)]
-		if result.Seen == nil || result.Seen.Oldest == nil || now.Sub(*result.Seen.Oldest) <= maxAge {
+		if result.Seen == nil || result.Seen.Oldest == nil || now.Sub(*result.Seen.Oldest) <= longest.Duration.Duration {
 			continue
 		}
-		broken = append(broken, fmt.Sprintf("spec.transports[%s].redelivery.maxAge is %s, but its oldest message waits since %s",
-			failure.Name, Human(maxAge), result.Seen.Oldest.Format(time.RFC3339)))
+		broken = append(broken, fmt.Sprintf("spec.transports[%s].redelivery.%s is %s, but its oldest message waits since %s",
+			failure.Name, field, Human(longest.Duration.Duration), result.Seen.Oldest.Format(time.RFC3339)))
 	}
 	return broken
+}
+
+// LongestStay is the field that bounds a stay in a failure transport, and its value; nil
+// when none is declared.
+func LongestStay(failure *v1alpha1.Transport) (field string, longest *v1alpha1.Duration) {
+	switch {
+	case failure.Redelivery == nil:
+		return "", nil
+	case failure.Redelivery.Window != nil:
+		return "window", failure.Redelivery.Window
+	default:
+		return "maxAge", failure.Redelivery.MaxAge
+	}
 }
 
 // ShowObserved adds to the statuses what was seen of the transports.

@@ -64,6 +64,8 @@ func PruningHealthy(spec *v1alpha1.MessagingInboxSpec, facts PruningFacts) metav
 	switch {
 	case facts.ScheduleError != nil:
 		return isFalse(conditionType, facts.ScheduleError.Reason, "spec.pruning: %s.", facts.ScheduleError.Message)
+	case InvalidJob(spec) != "":
+		return isFalse(conditionType, v1alpha1.ReasonInvalidJob, "No Job is created, since the API server would refuse it: %s.", InvalidJob(spec))
 	case spec.Suspend:
 		return isUnknown(conditionType, v1alpha1.ReasonSuspended, "spec.suspend is true: nothing is pruned.")
 	case spec.Pruning.Suspend:
@@ -104,8 +106,8 @@ func afterRun(run v1alpha1.PruningRun) metav1.Condition {
 	if run.DryRun {
 		deleted = fmt.Sprintf("dry run: %d records are expired, none was deleted", run.RowsDeleted)
 	}
-	if run.Held > 0 && run.HeldSince != nil {
-		deleted += fmt.Sprintf("; %d more are kept, the oldest from %s, because their messages still wait in a failure transport or an outbox", run.Held, run.HeldSince.UTC().Format(time.RFC3339))
+	if run.Held != nil && run.HeldSince != nil {
+		deleted += fmt.Sprintf("; %d more are kept, the oldest from %s, because their messages still wait in a failure transport or an outbox", *run.Held, run.HeldSince.UTC().Format(time.RFC3339))
 	}
 	switch run.Result {
 	case v1alpha1.RunDone:

@@ -112,6 +112,7 @@ var needsAPerson = map[string]bool{
 	v1alpha1.ReasonIndexNameTaken:     true,
 	v1alpha1.ReasonInvalidTimeZone:    true,
 	v1alpha1.ReasonInvalidSchedule:    true,
+	v1alpha1.ReasonInvalidJob:         true,
 
 	v1alpha1.ReasonReplica:              true,
 	v1alpha1.ReasonOtherServer:          true,
@@ -151,6 +152,9 @@ func summary(conditions []metav1.Condition) string {
 		if found != nil && (found.Status == metav1.ConditionFalse || found.Reason == v1alpha1.ReasonSuspended || found.Reason == v1alpha1.ReasonTableGrows) {
 			text += fmt.Sprintf(" %s", found.Message)
 		}
+	}
+	if reachable := meta.FindStatusCondition(conditions, v1alpha1.ConditionDatabaseReachable); reachable != nil && reachable.Reason == v1alpha1.ReasonNotInspected {
+		text += " This is about the manifest alone: the database was not looked at."
 	}
 	return text
 }

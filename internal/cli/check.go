@@ -33,7 +33,8 @@ func newCheckCommand() *cobra.Command {
 		Short: "Evaluate manifests as the operator would, without a cluster",
 		Long: `Evaluates MessagingInbox manifests with the operator's own code and prints the
 conditions that they would get. With --database-url, or the environment variable
-INBOX_DATABASE_URL, it also inspects that database; it changes nothing there.
+INBOX_DATABASE_URL, it also inspects that database, and changes nothing there; the variable
+INBOX_DATABASE_CA may hold the certificate authorities of the server, in PEM.
 
 Exit code 0: Ready would be True for every resource. Exit code 1: it would not, or a
 manifest would be refused.`,
@@ -48,11 +49,7 @@ manifest would be refused.`,
 			if databaseURL == "" {
 				databaseURL = os.Getenv(databaseURLVariable)
 			}
-			checks, err := checkAll(command.Context(), inboxes, databaseURL)
-			if err != nil {
-				return err
-			}
-			return printChecks(command.OutOrStdout(), output, checks)
+			return printChecks(command.OutOrStdout(), output, checkAll(command.Context(), inboxes, databaseURL))
 		},
 	}
 	addManifestFlags(command, &files, &output)
@@ -62,42 +59,38 @@ manifest would be refused.`,
 
 // check is the verdict on one resource.
 type check struct {
-	Namespace  string             `json:"namespace,omitempty"`
-	Name       string             `json:"name"`
-	Ready      bool               `json:"ready"`
-	Conditions []metav1.Condition `json:"conditions"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Ready     bool   `json:"ready"`
+	// DatabaseInspected is false when the verdict is about the manifest alone.
+	DatabaseInspected bool               `json:"databaseInspected"`
+	Conditions        []metav1.Condition `json:"conditions"`
 }
 
-func checkAll(ctx context.Context, inboxes []*v1alpha1.MessagingInbox, databaseURL string) ([]check, error) {
-	var target *database.Config
-	if databaseURL != "" {
-		var err error
-		if target, err = database.Parse(databaseURL); err != nil {
-			return nil, fmt.Errorf("the database URL: %w", err)
-		}
-	}
+func checkAll(ctx context.Context, inboxes []*v1alpha1.MessagingInbox, databaseURL string) []check {
 	checks := make([]check, 0, len(inboxes))
 	for _, inbox := range inboxes {
-		conditions := evaluate(ctx, inbox, target)
+		conditions := evaluate(ctx, inbox, databaseURL)
 		checks = append(checks, check{
-			Namespace:  inbox.Namespace,
-			Name:       inbox.Name,
-			Ready:      meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReady),
-			Conditions: conditions,
+			Namespace:         inbox.Namespace,
+			Name:              inbox.Name,
+			Ready:             meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReady),
+			DatabaseInspected: databaseURL != "",
+			Conditions:        conditions,
 		})
 	}
-	return checks, nil
+	return checks
 }
 
-// evaluate judges one manifest, and the database behind target unless it is nil.
-func evaluate(ctx context.Context, inbox *v1alpha1.MessagingInbox, target *database.Config) []metav1.Condition {
+// evaluate judges one manifest, and the database behind the URL unless that is empty.
+func evaluate(ctx context.Context, inbox *v1alpha1.MessagingInbox, databaseURL string) []metav1.Condition {
 	spec := &inbox.Spec
 	var (
 		facts assessment.DatabaseFacts
 		keys  assessment.BusinessKeyFacts
 	)
-	if target != nil {
-		facts, keys = inspectDatabase(ctx, spec, target)
+	if databaseURL != "" {
+		facts, keys = inspectDatabase(ctx, spec, databaseURL)
 	}
 	pruning := assessment.PruningFacts{ScheduleError: scheduleError(string(spec.Pruning.Schedule), spec.Pruning.TimeZone)}
 	var drills assessment.DrillFacts
@@ -131,8 +124,17 @@ func scheduleError(expression, timeZone string) *schedule.Error {
 	return refused
 }
 
-func inspectDatabase(ctx context.Context, spec *v1alpha1.MessagingInboxSpec, target *database.Config) (facts assessment.DatabaseFacts, keys assessment.BusinessKeyFacts) {
-	facts = assessment.DatabaseFacts{Inspected: true, Target: target.String()}
+// inspectDatabase also tells what is wrong with the URL, as the operator would of a Secret.
+func inspectDatabase(ctx context.Context, spec *v1alpha1.MessagingInboxSpec, url string) (facts assessment.DatabaseFacts, keys assessment.BusinessKeyFacts) {
+	facts.Inspected = true
+	target, err := parseTarget(url)
+	if err != nil {
+		failure := database.Classify(err)
+		failure.Message = "The database URL of the check: " + failure.Message
+		facts.Connection = &failure
+		return facts, keys
+	}
+	facts.Target = target.String()
 	connection, err := target.Connect(ctx, database.Limits{})
 	if err != nil {
 		failure := database.Classify(err)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -31,7 +31,13 @@ transports, their types, inboxes, outboxes, failure transports, timeouts and ret
 strategies. A value that is written nowhere counts as its default, and what the
 configuration does not say, such as maxAge, is no disagreement.
 
-Exit code 0: they agree. Exit code 1: they do not, or a file cannot be read.`,
+A difference that a person decided is shown as kept and is no drift: a number that was
+set by hand and makes no window shorter, a transport that was added since the last import,
+and what the manifest's annotation ` + importer.KeepAnnotation + ` lists, separated by
+commas, as TRANSPORT/FIELD or TRANSPORT.
+
+Exit code 0: they agree, but for what was kept. Exit code 1: they do not, or a file cannot
+be read.`,
 		Example: "  inbox diff config/packages/messenger.yaml -f deploy/inbox.yaml",
 		PreRunE: func(*cobra.Command, []string) error {
 			if flags.output != outputTable && flags.output != outputJSON {
@@ -59,9 +65,9 @@ func (f *diffFlags) run(files []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	content, err := os.ReadFile(f.manifest)
+	content, err := manifest.Content(f.manifest)
 	if err != nil {
-		return fmt.Errorf("reading the manifest: %w", err)
+		return err
 	}
 	if _, err = manifest.Parse(f.manifest, content); err != nil {
 		return err
@@ -74,30 +80,58 @@ func (f *diffFlags) run(files []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	differences := importer.Compare(declarations, f.manifest, declared)
+	differences, err := importer.Compare(declarations, f.manifest, declared)
+	if err != nil {
+		return err
+	}
+	drift, kept := importer.Drift(differences), importer.Kept(differences)
 	if f.output == outputJSON {
-		err = printJSON(out, differencesJSON(differences))
+		err = printJSON(out, differencesJSON(drift, kept))
 	} else {
-		err = printDifferences(out, differences)
+		err = printDifferences(out, drift, kept)
 	}
 	if err != nil {
 		return err
 	}
-	if len(differences) > 0 {
-		return &exitError{code: exitFailure, err: errors.New("the manifest does not agree with the configuration: inbox import --write brings it up to date")}
+	if len(drift) > 0 {
+		return &exitError{code: exitFailure, err: errors.New("the manifest does not agree with the configuration: " + nextStep(drift))}
 	}
 	return nil
 }
 
-func printDifferences(out io.Writer, differences []importer.Difference) error {
-	if len(differences) == 0 {
-		_, err := fmt.Fprintln(out, "The manifest agrees with the configuration.")
-		return err
+// nextStep tells what an import mends from what it leaves, since a person set it.
+func nextStep(drift []importer.Difference) string {
+	var edited []string
+	for _, difference := range drift {
+		if difference.ByHand {
+			edited = append(edited, difference.Path())
+		}
 	}
+	var steps []string
+	if len(edited) < len(drift) {
+		steps = append(steps, "inbox import --write brings up to date what nobody edited")
+	}
+	if len(edited) > 0 {
+		steps = append(steps, fmt.Sprintf("change what was set by hand, or accept it with the annotation %s: %q", importer.KeepAnnotation, strings.Join(edited, ", ")))
+	}
+	return strings.Join(steps, "; ")
+}
+
+func printDifferences(out io.Writer, drift, kept []importer.Difference) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "TRANSPORT\tFIELD\tCONFIGURATION\tMANIFEST") // Flush reports a broken output
-	for _, difference := range differences {
+	if len(drift) == 0 {
+		_, _ = fmt.Fprintln(table, "The manifest agrees with the configuration.") // Flush reports a broken output
+	} else {
+		_, _ = fmt.Fprintln(table, "TRANSPORT\tFIELD\tCONFIGURATION\tMANIFEST")
+	}
+	for _, difference := range drift {
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", difference.Transport, difference.Field, difference.Configuration, difference.Manifest)
+	}
+	if len(kept) > 0 {
+		_, _ = fmt.Fprintln(table, "\nKept as a person decided it:\n\nTRANSPORT\tFIELD\tCONFIGURATION\tMANIFEST\tWHY")
+	}
+	for _, difference := range kept {
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", difference.Transport, difference.Field, difference.Configuration, difference.Manifest, difference.Kept)
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing the differences: %w", err)
@@ -109,6 +143,7 @@ func printDifferences(out io.Writer, differences []importer.Difference) error {
 type diffJSON struct {
 	Agree       bool             `json:"agree"`
 	Differences []differenceJSON `json:"differences"`
+	Kept        []differenceJSON `json:"kept"`
 }
 
 type differenceJSON struct {
@@ -116,6 +151,8 @@ type differenceJSON struct {
 	Field         string   `json:"field,omitempty"`
 	Configuration sideJSON `json:"configuration"`
 	Manifest      sideJSON `json:"manifest"`
+	// Why the difference was kept; "" for drift.
+	Why string `json:"why,omitempty"`
 }
 
 type sideJSON struct {
@@ -125,16 +162,20 @@ type sideJSON struct {
 	Line    int    `json:"line,omitempty"`
 }
 
-func differencesJSON(differences []importer.Difference) diffJSON {
-	document := diffJSON{Agree: len(differences) == 0, Differences: []differenceJSON{}}
+func differencesJSON(drift, kept []importer.Difference) diffJSON {
+	return diffJSON{Agree: len(drift) == 0, Differences: listJSON(drift), Kept: listJSON(kept)}
+}
+
+func listJSON(differences []importer.Difference) []differenceJSON {
 	side := func(side importer.Side) sideJSON {
 		return sideJSON{Value: side.Value, Default: side.Default, File: side.At.File, Line: side.At.Line}
 	}
+	list := []differenceJSON{}
 	for _, difference := range differences {
-		document.Differences = append(document.Differences, differenceJSON{
+		list = append(list, differenceJSON{
 			Transport: difference.Transport, Field: difference.Field,
-			Configuration: side(difference.Configuration), Manifest: side(difference.Manifest),
+			Configuration: side(difference.Configuration), Manifest: side(difference.Manifest), Why: difference.Kept,
 		})
 	}
-	return document
+	return list
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -49,7 +50,7 @@ Exit code 0: the contract is proven. 4: it is broken. 3: it could not be tried, 
 a lock, another drill, a missing privilege or a database out of reach. 1: an error.`,
 		Example: `  inbox drill
   INBOX_HANDLER_URL_0=postgresql://... inbox drill --schema shop -o table`,
-		Args: cobra.NoArgs,
+		Args: noResource("drill %s"),
 		RunE: func(command *cobra.Command, _ []string) error { return d.run(command) },
 	}
 	d.addFlags(command)
@@ -67,7 +68,7 @@ func (d *drilling) run(command *cobra.Command) error {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	report := d.drill(ctx)
-	return errors.Join(d.publish(command.OutOrStdout(), report), verdictOn(report))
+	return errors.Join(d.publish(command.OutOrStdout(), report), d.verdict(report))
 }
 
 func (d *drilling) drill(ctx context.Context) drill.Report {
@@ -92,8 +93,11 @@ func (d *drilling) drill(ctx context.Context) drill.Report {
 
 func unusable(variable string, err error) drill.Report {
 	failure := database.Classify(err)
-	return drill.Report{Result: drill.ResultNotTried, Reason: failure.Reason,
-		Message: fmt.Sprintf("The contract could not be tried: environment variable %s: %s", variable, failure.Message)}
+	cause := failure.Message
+	if !strings.Contains(cause, variable) {
+		cause = fmt.Sprintf("environment variable %s: %s", variable, cause)
+	}
+	return drill.Report{Result: drill.ResultNotTried, Reason: failure.Reason, Message: "The contract could not be tried: " + cause}
 }
 
 func (d *drilling) publish(out io.Writer, report drill.Report) error {
@@ -109,7 +113,9 @@ func (d *drilling) publish(out io.Writer, report drill.Report) error {
 
 func printDrill(out io.Writer, report drill.Report) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "CONNECTION\tCHECK\tRESULT\tTIME\tEXPECTED\tHAPPENED") // Flush reports a broken output
+	if len(report.Checks) > 0 {
+		_, _ = fmt.Fprintln(table, "CONNECTION\tCHECK\tRESULT\tTIME\tEXPECTED\tHAPPENED") // Flush reports a broken output
+	}
 	for _, check := range report.Checks {
 		result := "passed"
 		if !check.Passed {
@@ -118,23 +124,30 @@ func printDrill(out io.Writer, report drill.Report) error {
 		took := time.Duration(check.Seconds * float64(time.Second)).Round(time.Millisecond)
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", check.Connection, check.Name, result, took, check.Expected, oneLine(check.Happened))
 	}
-	_, _ = fmt.Fprintf(table, "\n%s (%s). %s\n", report.Result, report.Reason, report.Message)
+	if len(report.Checks) > 0 {
+		_, _ = fmt.Fprintln(table)
+	}
+	_, _ = fmt.Fprintf(table, "%s (%s). %s\n", report.Result, report.Reason, report.Message)
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing the drill: %w", err)
 	}
 	return nil
 }
 
-// verdictOn is the error with the exit code for the report.
-func verdictOn(report drill.Report) error {
+// verdict is the error with the exit code for the report. It leaves out what the table has
+// just told the same reader.
+func (d *drilling) verdict(report drill.Report) error {
+	code, text := exitFailure, report.Message
 	switch report.Result {
 	case drill.ResultProven:
 		return nil
 	case drill.ResultBroken:
-		return &exitError{code: exitBroken, err: fmt.Errorf("the contract is broken: %s", report.Message)}
+		code, text = exitBroken, "the contract is broken: "+report.Message
 	case drill.ResultNotTried:
-		return &exitError{code: exitNotTried, err: errors.New(report.Message)}
-	default:
-		return &exitError{code: exitFailure, err: errors.New(report.Message)}
+		code = exitNotTried
 	}
+	if d.output == outputTable {
+		text = fmt.Sprintf("the drill ended: %s (%s)", report.Result, report.Reason)
+	}
+	return &exitError{code: code, err: errors.New(text)}
 }

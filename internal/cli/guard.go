@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/x509"
 	"fmt"
 	"net/url"
 	"os"
@@ -79,25 +78,29 @@ func (g *guard) target(position int, pools *database.Pools) (probe.Target, error
 	place := probe.Place{
 		Stream: settings.Get("stream"), Group: settings.Get("group"), Table: settings.Get("table"), QueueName: settings.Get("queueName"),
 	}
+	var target probe.Target
 	switch {
 	case !waiting.Supported(transportType):
 		return probe.Target{}, fmt.Errorf("the messages of a transport of type %q cannot be read without taking them", transportType)
 	case transportType == redelivery.Doctrine:
-		config, databaseErr := guardDatabase()
-		if databaseErr != nil {
-			return probe.Target{}, databaseErr
+		var config *database.Config
+		if config, err = guardDatabase(); err != nil {
+			return probe.Target{}, err
 		}
-		return probe.NewDoctrineTarget(name, rawURL, place, config, pools, name)
+		target, err = probe.NewDoctrineTarget(name, rawURL, place, config, pools, name)
+	default:
+		target, err = probe.NewTarget(name, transportType, rawURL, place)
 	}
-	target, err := probe.NewTarget(name, transportType, rawURL, place)
 	if err != nil {
 		return probe.Target{}, err
 	}
-	if bundle := os.Getenv(fmt.Sprintf(guardCAVariable, position)); bundle != "" {
-		target.Authorities = x509.NewCertPool()
-		if !target.Authorities.AppendCertsFromPEM([]byte(bundle)) {
-			return probe.Target{}, fmt.Errorf("the environment variable %s holds no certificate in PEM", fmt.Sprintf(guardCAVariable, position))
-		}
+	variable = fmt.Sprintf(guardCAVariable, position)
+	bundle := os.Getenv(variable)
+	if bundle == "" {
+		return target, nil
+	}
+	if target, err = target.WithAuthorities([]byte(bundle)); err != nil {
+		return probe.Target{}, fmt.Errorf("%s: %w", variable, err)
 	}
 	return target, nil
 }
@@ -105,17 +108,12 @@ func (g *guard) target(position int, pools *database.Pools) (probe.Target, error
 // guardDatabase is the database of the transports whose DSN names only a connection.
 func guardDatabase() (*database.Config, error) {
 	variable := guardDatabaseVariable
-	rawURL, found := os.LookupEnv(variable)
-	if !found {
+	if os.Getenv(variable) == "" {
 		variable = databaseURLVariable
-		rawURL = os.Getenv(variable)
 	}
-	config, err := database.Parse(rawURL)
+	config, err := configFrom(variable)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", variable, err)
-	}
-	if bundle := os.Getenv(databaseCAVariable); bundle != "" {
-		return config.WithCA([]byte(bundle))
 	}
 	return config, nil
 }

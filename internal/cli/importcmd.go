@@ -104,8 +104,14 @@ func openExisting(path, name string) (*importer.Manifest, error) {
 	if path == "" {
 		return nil, nil
 	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder: name the file to write, such as %s", path, filepath.Join(path, "inbox.yaml"))
+	}
 	content, err := os.ReadFile(path) // #nosec G304 -- the user names the file to update
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err = os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s cannot be written: the folder %s does not exist; create it first", path, filepath.Dir(path))
+		}
 		return nil, nil
 	}
 	if err != nil {
@@ -173,6 +179,13 @@ func report(messages io.Writer, configuration *messenger.Configuration, declarat
 	}
 	if !covered {
 		lines = append(lines, "warning: no transport has inbox: true, so the manifest protects nothing yet")
+	}
+	unrecognized := configuration.Unrecognized
+	for _, transport := range configuration.Transports {
+		unrecognized = append(unrecognized, transport.Unrecognized()...)
+	}
+	for _, name := range unrecognized {
+		lines = append(lines, fmt.Sprintf("warning: %s: %s", name.At, messenger.Printable(name.String())))
 	}
 	for _, imported := range configuration.Imports {
 		lines = append(lines, fmt.Sprintf("warning: %s: %s is imported there and was not read: name it too if it concerns Messenger", imported.At, messenger.MaskText(imported.Value.String())))

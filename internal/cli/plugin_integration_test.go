@@ -295,6 +295,22 @@ func TestWindowAndCompletionReadTheCluster(t *testing.T) {
 	resource(t, namespace, "orders", "")
 	resource(t, namespace, "newsletter", "")
 	runPlugin(t, "window", "orders", "-n", namespace).must(t, exitDone, namespace+"/orders\n", "RetentionSafe: True (CoversWindow)")
+	observed := resource(t, namespace, "observed", "")
+	observed.Spec.Transports = []v1alpha1.Transport{{
+		Name: "orders", Type: v1alpha1.TransportSQS, Inbox: true,
+		Observe: &v1alpha1.ObserveSpec{URLSecretRef: v1alpha1.SecretKeyReference{Name: "broker", Key: "url"}},
+	}}
+	if err := kubeClient(t).Update(t.Context(), observed); err != nil {
+		t.Fatal(err)
+	}
+	observed.Status.Transports = []v1alpha1.TransportStatus{{Name: "orders", Covered: true, Observed: &v1alpha1.ObservedSettings{VisibilityTimeout: &metav1.Duration{Duration: 90 * time.Second}}}}
+	assessed(t, observed, metav1.Condition{Type: v1alpha1.ConditionRetentionSafe, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMaxAgeExceeded, Message: "As the operator says."})
+	runPlugin(t, "window", "observed", "-n", namespace).must(t, exitDone,
+		"orders     redelivery after lost acknowledgements  1m30s       observed\n", "RetentionSafe: False (MaxAgeExceeded). As the operator says.")
+	runPlugin(t, "window", "-n", namespace).must(t, exitDone, "\n\n"+namespace+"/observed\n", "\n\n"+namespace+"/orders\n")
+	if err := kubeClient(t).Delete(t.Context(), observed); err != nil {
+		t.Fatal(err)
+	}
 	out := runPlugin(t, "__complete", "status", "-n", namespace, "o").must(t, exitDone)
 	if !strings.HasPrefix(out.stdout, "orders\n:4\n") {
 		t.Errorf("the completions are\n%s", out.stdout)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -43,9 +44,15 @@ Exit code 0: nothing expired is left. 3: stopped by its time limit or a signal, 
 left for the next run. 4: refused. 1: an error.`,
 		Example: `  inbox prune --retention 168h --required-window 140h --dry-run
   inbox prune --retention 168h --required-window 140h --schema shop --max-duration 5m`,
-		Args: cobra.NoArgs,
+		Args: noResource("prune %s --now"),
 		RunE: func(command *cobra.Command, _ []string) error { return p.run(command) },
 	}
+	command.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		if strings.Contains(err.Error(), "--now") { // the plugin's flag
+			return fmt.Errorf("%w: %w", err, onADatabase(command, "prune NAME --now"))
+		}
+		return err
+	})
 	p.addFlags(command)
 	return command
 }
@@ -61,7 +68,7 @@ func (p *pruning) addFlags(command *cobra.Command) {
 	flags.DurationVar(&p.options.Pace, "pace", 10*time.Millisecond, "pause between two transactions")
 	flags.DurationVar(&p.options.MaxReplicaLag, "max-replica-lag", 0, "wait while a replica is further behind than this; 0s does not look (needs the role pg_monitor)")
 	flags.BoolVar(&p.options.DryRun, "dry-run", false, "count the expired records and delete nothing")
-	flags.StringArrayVar(&p.guard.queues, "guard", nil, "a failure transport or outbox whose waiting messages keep their proofs, such as transport=failed&type=redis (also stream, group, table, queueName); its URL is in INBOX_GUARD_0_URL, that of the next in INBOX_GUARD_1_URL")
+	flags.StringArrayVar(&p.guard.queues, "guard", nil, "a failure transport or outbox whose waiting messages keep their proofs, such as transport=failed&type=redis (also stream, group, table, queueName); its URL is in INBOX_GUARD_0_URL and its certificate authorities, when they are not public ones, in INBOX_GUARD_0_CA; those of the next in INBOX_GUARD_1_URL and INBOX_GUARD_1_CA")
 	flags.StringVar(&p.terminationLog, "termination-log", "", "file that the report is also written to, such as /dev/termination-log in a pod")
 	flags.IntVar(&p.timeLimitExitCode, "time-limit-exit-code", exitTimeLimit, "exit code when work is left for the next run; a Job that runs again anyway sets 0")
 	for _, name := range []string{"retention", "required-window"} {

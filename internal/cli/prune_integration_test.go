@@ -67,11 +67,17 @@ func (o outcome) report(t *testing.T) pruner.Report {
 func newExpiredInbox(t *testing.T, records int) string {
 	t.Helper()
 	url := postgres.Shared(t).NewDatabase(t)
+	expireInbox(t, url, records)
+	return url
+}
+
+// expireInbox makes an inbox with so many expired records and ten new ones.
+func expireInbox(t *testing.T, url string, records int) {
+	t.Helper()
 	execute(t, url, `CREATE TABLE messenger_inbox (transport varchar(190), message_id varchar(255), processed_at timestamp(0) NOT NULL, PRIMARY KEY (transport, message_id))`)
 	execute(t, url, `CREATE INDEX messenger_inbox_processed_at_idx ON messenger_inbox (processed_at)`)
 	execute(t, url, `INSERT INTO messenger_inbox SELECT 'orders', n::text, now() - interval '8 days' - n * interval '1 second' FROM generate_series(1, $1::int) n`, records)
 	execute(t, url, `INSERT INTO messenger_inbox SELECT 'mails', n::text, now() FROM generate_series(1, 10) n`)
-	return url
 }
 
 func execute(t *testing.T, url, statement string, arguments ...any) {

@@ -50,7 +50,8 @@ by a gate or by the pruner. 1: an error.`,
 
 func (p *pruneNow) run(command *cobra.Command, name string) error {
 	if !p.now && !p.dryRun {
-		return errors.New("say --now to delete what is expired, or --dry-run to count it")
+		call := command.CommandPath() + " " + name
+		return fmt.Errorf("say whether to delete: %s --now deletes what is expired, %s --dry-run counts it", call, call)
 	}
 	ctx := command.Context()
 	connected, job, err := p.start(ctx, name, func(kube *connection, inbox *v1alpha1.MessagingInbox, image controllers.JobImage) (*batchv1.Job, error) {

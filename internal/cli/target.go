@@ -45,6 +45,22 @@ func (t *target) connect(ctx context.Context, limits database.Limits) (*pgx.Conn
 	return config.Connect(ctx, limits)
 }
 
+// noResource refuses the name of a resource where the plugin's command of the same name was
+// meant, which is called as clusterCommand says.
+func noResource(clusterCommand string) cobra.PositionalArgs {
+	return func(command *cobra.Command, arguments []string) error {
+		if len(arguments) == 0 {
+			return nil
+		}
+		return onADatabase(command, fmt.Sprintf(clusterCommand, arguments[0]))
+	}
+}
+
+func onADatabase(command *cobra.Command, clusterCommand string) error {
+	return fmt.Errorf("%[1]s works on the database of %[2]s, and knows no resources; for a resource of a cluster, say: kubectl inbox %[3]s (or inbox kubectl %[3]s)",
+		command.CommandPath(), databaseURLVariable, clusterCommand)
+}
+
 // configFrom reads a connection URL from an environment variable.
 func configFrom(variable string) (*database.Config, error) {
 	url := os.Getenv(variable)
@@ -52,6 +68,11 @@ func configFrom(variable string) (*database.Config, error) {
 		return nil, &database.URLError{Reason: database.ReasonInvalidURL,
 			Message: fmt.Sprintf("the environment variable %s is empty; set it to the connection URL, such as postgresql://user:password@host/database", variable)}
 	}
+	return parseTarget(url)
+}
+
+// parseTarget adds the certificate authorities of the environment, when there are any.
+func parseTarget(url string) (*database.Config, error) {
 	config, err := database.Parse(url)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/messaginginbox/operator/api/v1alpha1"
@@ -32,8 +33,9 @@ func newWindowCommand() *cobra.Command {
 		Long: `Prints each transport's redelivery window with every term that entered it, its value
 and where it came from (default, declared, dsn or observed), and the retention that
 they require together. With -f it reads manifests and needs no cluster; otherwise it reads
-the named resource, or all of the namespace, from the cluster that kubectl would use. With
--o json, one object is printed for each resource.`,
+the named resource, or all of the namespace, from the cluster that kubectl would use, and
+what the operator has observed counts as it does in the status. With -o json, one object is
+printed for each resource.`,
 		Example: `  inbox window -f inbox.yaml
   kubectl inbox window orders -n shop`,
 		ValidArgsFunction: w.completeName,
@@ -42,7 +44,10 @@ the named resource, or all of the namespace, from the cluster that kubectl would
 			if err != nil {
 				return err
 			}
-			for _, inbox := range inboxes {
+			for i, inbox := range inboxes {
+				if i > 0 && w.output != outputJSON {
+					_, _ = fmt.Fprintln(command.OutOrStdout()) // printWindow reports a broken output
+				}
 				if err := printWindow(command.OutOrStdout(), w.output, inbox); err != nil {
 					return err
 				}
@@ -97,12 +102,22 @@ func isFile(argument string) bool {
 }
 
 func printWindow(out io.Writer, format string, inbox *v1alpha1.MessagingInbox) error {
-	requirement := assessment.Requirement(&inbox.Spec)
-	safe := assessment.RetentionSafe(&inbox.Spec, requirement)
+	requirement, _ := assessment.ObservedRequirement(&inbox.Spec, assessment.LastSeen(inbox))
+	safe := retentionSafe(inbox, requirement)
 	if format == outputJSON {
 		return printJSON(out, windowDocument(inbox, requirement, safe.Status == metav1.ConditionTrue))
 	}
 	return printWindowTable(out, inbox, requirement, safe)
+}
+
+// retentionSafe is the operator's own condition when it is about this spec: the operator
+// also knows what lies in failure transports, and who else deletes.
+func retentionSafe(inbox *v1alpha1.MessagingInbox, requirement redelivery.Requirement) metav1.Condition {
+	told := meta.FindStatusCondition(inbox.Status.Conditions, v1alpha1.ConditionRetentionSafe)
+	if told != nil && told.ObservedGeneration == inbox.Generation {
+		return *told
+	}
+	return assessment.RetentionSafe(&inbox.Spec, requirement)
 }
 
 // windowJSON is the documented shape of "inbox window -o json". A duration that is
@@ -124,6 +139,7 @@ type requiredJSON struct {
 type transportJSON struct {
 	Name       string     `json:"name"`
 	Covered    bool       `json:"covered"`
+	Role       string     `json:"role,omitempty"`
 	Seconds    *float64   `json:"seconds"`
 	Terms      []termJSON `json:"terms"`
 	Undeclared []string   `json:"undeclared"`
@@ -148,10 +164,12 @@ func windowDocument(inbox *v1alpha1.MessagingInbox, requirement redelivery.Requi
 		Safe:              safe,
 		Transports:        []transportJSON{},
 	}
+	roles := assessment.Roles(&inbox.Spec)
 	for _, window := range requirement.Windows {
 		transport := transportJSON{
 			Name:       window.Transport,
 			Covered:    window.Covered,
+			Role:       roles[window.Transport].Is,
 			Seconds:    boundedSeconds(window.Duration, window.Bounded),
 			Terms:      []termJSON{},
 			Undeclared: append([]string{}, window.Undeclared...),
@@ -176,9 +194,12 @@ func printWindowTable(out io.Writer, inbox *v1alpha1.MessagingInbox, requirement
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintf(table, "%s\n\n", qualified(inbox.Namespace, inbox.Name))
 	_, _ = fmt.Fprintln(table, "TRANSPORT\tTERM\tVALUE\tORIGIN")
+	roles := assessment.Roles(&inbox.Spec)
+	var notCovered []string
 	for _, window := range requirement.Windows {
 		name := window.Transport
-		if !window.Covered {
+		if role, is := roles[name]; is {
+			notCovered = append(notCovered, fmt.Sprintf("  %s: %s: %s.", name, role.Is, role.Meaning))
 			name += " (not covered)"
 		}
 		for _, term := range window.Terms {
@@ -190,6 +211,9 @@ func printWindowTable(out io.Writer, inbox *v1alpha1.MessagingInbox, requirement
 			name = ""
 		}
 		_, _ = fmt.Fprintf(table, "%s\twindow\t%s\tsum\n", name, humanOr(window.Duration, window.Bounded))
+	}
+	if len(notCovered) > 0 {
+		_, _ = fmt.Fprintf(table, "\nNot covered:\n%s\n", strings.Join(notCovered, "\n"))
 	}
 	withMargin, bounded := requirement.WithMargin(int64(inbox.Spec.Retention.MarginPercent))
 	_, _ = fmt.Fprintf(table, "\nRequired: %s, with a margin of %d %%: %s\n", humanOr(requirement.Required, requirement.Bounded), inbox.Spec.Retention.MarginPercent, humanOr(withMargin, bounded))

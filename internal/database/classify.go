@@ -3,7 +3,6 @@ package database
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -104,20 +103,10 @@ func classify(err error) Failure {
 }
 
 func classifyTLS(err error) (Failure, bool) {
-	var (
-		authority x509.UnknownAuthorityError
-		host      x509.HostnameError
-		expired   x509.CertificateInvalidError
-		header    tls.RecordHeaderError
-		message   string
-	)
+	message, found := DescribeCertificate(err, "give the right CA certificate", "connect by a name in the certificate, or use sslmode=verify-ca")
+	var header tls.RecordHeaderError
 	switch {
-	case errors.As(err, &authority):
-		message = "the server's certificate is signed by an authority that is not trusted: give the right CA certificate"
-	case errors.As(err, &host):
-		message = "the server's certificate is for another host name (" + excerpt(host.Error()) + "): connect by a name in the certificate, or use sslmode=verify-ca"
-	case errors.As(err, &expired):
-		message = "the server's certificate is not valid (" + excerpt(expired.Error()) + "): renew it"
+	case found:
 	case strings.Contains(err.Error(), "server refused TLS connection"):
 		message = "the server does not offer TLS, which the URL's sslmode requires: turn ssl on at the server, or use sslmode=prefer if an unencrypted connection is acceptable"
 	case errors.As(err, &header), strings.Contains(err.Error(), "tls: "):

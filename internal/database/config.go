@@ -116,6 +116,15 @@ func (c *Config) WithCA(pem []byte) (*Config, error) {
 	return trusting, nil
 }
 
+// WithCAOf returns the target with the authorities of another one, as WithCA does, unless its
+// own URL says which certificates count: by sslrootcert, or none by sslmode=disable.
+func (c *Config) WithCAOf(other *Config) (*Config, error) {
+	if other.ca == nil || c.settings["sslrootcert"] != "" || c.settings["sslmode"] == "disable" {
+		return c, nil
+	}
+	return c.WithCA(other.ca)
+}
+
 // ambient are the settings that pgx would otherwise take from the environment and the home
 // directory of the process: an operator's own environment says nothing about its users' databases.
 var ambient = map[string]string{

@@ -39,6 +39,10 @@ type Difference struct {
 	Field         string
 	Configuration Side
 	Manifest      Side
+	// Kept says why the difference is no drift, since a person decided it; "" for drift.
+	Kept string
+	// ByHand says that a person set the manifest's side, so that an import leaves it as it is.
+	ByHand bool
 }
 
 const absent = "not declared"
@@ -69,9 +73,13 @@ var retryFields = []string{
 
 // Compare says where the manifest no longer agrees with the configuration. What the
 // configuration does not say is no disagreement.
-func Compare(declarations []Declaration, file string, manifest *Manifest) []Difference {
+func Compare(declarations []Declaration, file string, manifest *Manifest) ([]Difference, error) {
+	past, err := historyOf(manifest.object)
+	if err != nil {
+		return nil, err
+	}
 	list := getPath(manifest.object, "spec.transports")
-	comparing := &comparing{file: file}
+	comparing := &comparing{file: file, past: past}
 	nodes := map[string]*yaml.Node{}
 	if list != nil {
 		for _, node := range list.Content {
@@ -83,30 +91,34 @@ func Compare(declarations []Declaration, file string, manifest *Manifest) []Diff
 		node, found := nodes[declaration.Name]
 		delete(nodes, declaration.Name)
 		if !found {
-			comparing.differences = append(comparing.differences, Difference{
+			missing := Difference{
 				Transport:     declaration.Name,
 				Configuration: Side{Value: "declared", At: declaration.At},
 				Manifest:      Side{Value: absent, At: comparing.at(list)},
-			})
+			}
+			past.judgeMissing(&missing)
+			comparing.differences = append(comparing.differences, missing)
 			continue
 		}
 		comparing.transport(declaration, node)
 	}
 	if list == nil {
-		return comparing.differences
+		return comparing.differences, nil
 	}
 	for _, node := range list.Content {
 		if name := nameOf(node); nodes[name] == node {
-			comparing.differences = append(comparing.differences, Difference{
-				Transport: messenger.MaskText(name), Configuration: Side{Value: absent}, Manifest: Side{Value: "declared", At: comparing.at(node)},
-			})
+			extra := Difference{Transport: name, Configuration: Side{Value: absent}, Manifest: Side{Value: "declared", At: comparing.at(node)}}
+			past.judgeExtra(&extra, node)
+			extra.Transport = messenger.MaskText(name)
+			comparing.differences = append(comparing.differences, extra)
 		}
 	}
-	return comparing.differences
+	return comparing.differences, nil
 }
 
 type comparing struct {
 	file        string
+	past        history
 	differences []Difference
 }
 
@@ -170,13 +182,15 @@ func (c *comparing) field(declaration *Declaration, node *yaml.Node, path string
 		return
 	}
 	if !sameValue(configuration.Value, manifest.Value) {
-		for _, side := range []*Side{&configuration, &manifest} {
+		difference := Difference{Transport: declaration.Name, Field: path, Configuration: configuration, Manifest: manifest}
+		c.past.judge(&difference, node)
+		for _, side := range []*Side{&difference.Configuration, &difference.Manifest} {
 			if side.Value == "" {
 				side.Value = "none"
 			}
 			side.Value = messenger.Shown(side.Value)
 		}
-		c.differences = append(c.differences, Difference{Transport: declaration.Name, Field: path, Configuration: configuration, Manifest: manifest})
+		c.differences = append(c.differences, difference)
 	}
 }
 
@@ -185,16 +199,21 @@ func sameValue(a, b string) bool {
 	if a == b {
 		return true
 	}
-	if first, err := time.ParseDuration(a); err == nil {
-		second, err := time.ParseDuration(b)
-		return err == nil && first == second
+	first, second, alike := sizes(a, b)
+	return alike && first == second
+}
+
+// sizes of two durations in nanoseconds, or of two numbers; false for anything else.
+// 1500m can be both: as a number when the other one is a number.
+func sizes(a, b string) (first, second float64, alike bool) {
+	firstDuration, err := time.ParseDuration(a)
+	secondDuration, otherErr := time.ParseDuration(b)
+	if err == nil && otherErr == nil {
+		return float64(firstDuration), float64(secondDuration), true
 	}
-	first, err := quantity(a)
-	if err != nil {
-		return false
-	}
-	second, err := quantity(b)
-	return err == nil && first == second
+	first, err = quantity(a)
+	second, otherErr = quantity(b)
+	return first, second, err == nil && otherErr == nil
 }
 
 // quantity is a decimal number, or a Kubernetes quantity in thousandths such as 1500m.

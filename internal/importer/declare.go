@@ -50,6 +50,15 @@ func importable(configuration *messenger.Configuration) error {
 	case len(configuration.Transports) > maxTransports:
 		return &messenger.Error{At: configuration.Transports[maxTransports].At, Message: fmt.Sprintf("there are %d transports; one resource holds %d", len(configuration.Transports), maxTransports)}
 	}
+	var misspelt messenger.Errors
+	for _, key := range configuration.Unrecognized {
+		if key.Suggestion != "" {
+			misspelt = append(misspelt, &messenger.Error{At: key.At, Message: key.String()})
+		}
+	}
+	if len(misspelt) > 0 {
+		return misspelt
+	}
 	return nil
 }
 

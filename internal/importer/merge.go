@@ -87,14 +87,7 @@ func (u *updating) dropped(ours *yaml.Node, key string, last any, path string) {
 
 // transports merges the list by name, in the order of the manifest.
 func (u *updating) transports(ours *yaml.Node, last any, theirs *yaml.Node, path string) {
-	lastByName := map[string]map[string]any{}
-	if items, ok := last.([]any); ok {
-		for _, item := range items {
-			if name, ok := plainMap(item)["name"].(string); ok {
-				lastByName[name] = plainMap(item)
-			}
-		}
-	}
+	lastByName := byName(last)
 	theirByName := map[string]*yaml.Node{}
 	for _, transport := range theirs.Content {
 		theirByName[nameOf(transport)] = transport

@@ -33,12 +33,9 @@ func secretsOf(configuration *messenger.Configuration) []string {
 // maxExcerpt is the longest line that is shown, in characters.
 const maxExcerpt = 160
 
-// excerpt is a line of a source as it may be shown; "" when there is none.
-func excerpt(source messenger.Source, line int, secrets []string) string {
-	if line < 1 {
-		return ""
-	}
-	text := []rune(messenger.Printable(hide(messenger.MaskLine(source.Line(line)), secrets)))
+// excerpt is a line as it may be shown.
+func excerpt(line string, secrets []string) string {
+	text := []rune(messenger.Printable(hide(messenger.MaskLine(line), secrets)))
 	if len(text) > maxExcerpt {
 		text = append(text[:maxExcerpt:maxExcerpt], '…')
 	}

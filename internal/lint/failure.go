@@ -33,11 +33,29 @@ var failureTransportAbsent = &Rule{
 	check: func(s *subject, report reporter) {
 		failureTransports := s.failureTransports()
 		for _, transport := range s.covered() {
-			if hasBroker(transport) && !s.FailureTransportOf(transport).IsSet() && !slices.Contains(failureTransports, transport.Name) {
-				report(transport.At, "transports."+transport.Name, fmt.Sprintf("%s has no failure transport", transport.Name))
+			received := s.receivedFrom(transport)
+			if received == nil || s.FailureTransportOf(received).IsSet() || slices.Contains(failureTransports, received.Name) {
+				continue
 			}
+			message := fmt.Sprintf("%s has no failure transport", received.Name)
+			if received != transport {
+				message += fmt.Sprintf("; its relay handles the messages of %s", transport.Name)
+			}
+			report(received.At, "transports."+received.Name, message)
 		}
 	},
+}
+
+// receivedFrom is the transport from which a worker takes the messages of another: that
+// transport itself, or its outbox when it has no broker. It is nil when there is none.
+func (s *subject) receivedFrom(transport *messenger.Transport) *messenger.Transport {
+	if hasBroker(transport) {
+		return transport
+	}
+	if outbox := s.Transport(transport.Outbox.Text()); outbox != nil && hasBroker(outbox) {
+		return outbox
+	}
+	return nil
 }
 
 var failureTransportUndeclared = &Rule{
@@ -66,7 +84,7 @@ var failureTransportUnbounded = &Rule{
 	Why:      "A failed message can be retried as long as it is there, and its proof must be kept as long. Without a bound no proof can ever be pruned.",
 	Fix:      "Clean the failure transport up at a fixed age, and declare that age as redelivery.maxAge of the transport in the manifest (lint knows it with -f MANIFEST).",
 	check: func(s *subject, report reporter) {
-		protected := slices.ContainsFunc(s.covered(), hasBroker)
+		protected := slices.ContainsFunc(s.covered(), s.comesBack)
 		for _, name := range s.failureTransports() {
 			transport := s.Transport(name)
 			if !protected || transport == nil || !hasBroker(transport) || s.facts.Transports[name].Bounded {

@@ -115,11 +115,11 @@ var inboxWithoutBroker = &Rule{
 	ID:       "inbox-without-broker",
 	Severity: Warning,
 	Summary:  "A transport without a broker has an inbox.",
-	Why:      "Messages of sync:// and in-memory:// are handled where they are dispatched and never come back: there is nothing to recognise.",
-	Fix:      "Remove inbox from this transport, or give it the DSN of a broker.",
+	Why:      "Messages of sync:// and in-memory:// are handled where they are dispatched and never come back, unless an outbox is before them: there is nothing to recognise.",
+	Fix:      "Remove inbox from this transport, or give it the DSN of a broker or an outbox.",
 	check: func(s *subject, report reporter) {
 		for _, transport := range s.covered() {
-			if !hasBroker(transport) {
+			if !s.comesBack(transport) {
 				report(transport.Inbox.At, transport.Inbox.Key, fmt.Sprintf("%s is %s: its messages cannot be redelivered", transport.Name, transport.Type()))
 			}
 		}

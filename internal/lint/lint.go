@@ -157,3 +157,9 @@ func (s *subject) handlerTime(transport *messenger.Transport) time.Duration {
 func hasBroker(transport *messenger.Transport) bool {
 	return transport.Type() != redelivery.Sync && transport.Type() != redelivery.InMemory
 }
+
+// comesBack says whether a message of the transport can be redelivered: without a
+// broker of its own only from its outbox, whose relay then handles it.
+func (s *subject) comesBack(transport *messenger.Transport) bool {
+	return s.receivedFrom(transport) != nil || transport.Outbox.IsUnknown()
+}

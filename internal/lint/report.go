@@ -21,13 +21,15 @@ func NewReport(findings []Finding, sources []messenger.Source, configuration *me
 	return &Report{Findings: findings, Sources: sources, secrets: secretsOf(configuration)}
 }
 
-func (r *Report) source(name string) messenger.Source {
+// linesByFile are the lines of all sources, split once: there may be as many findings as lines.
+func (r *Report) linesByFile() map[string][]string {
+	lines := map[string][]string{}
 	for _, source := range r.Sources {
-		if source.Name == name {
-			return source
+		if _, first := lines[source.Name]; !first {
+			lines[source.Name] = source.Lines()
 		}
 	}
-	return messenger.Source{Name: name}
+	return lines
 }
 
 // message hides what a message could have quoted.
@@ -39,10 +41,10 @@ func (r *Report) message(finding Finding) string {
 // a rule comes up for the first time.
 func (r *Report) WriteText(out io.Writer) error {
 	var text strings.Builder
-	explained := map[string]bool{}
+	explained, lines := map[string]bool{}, r.linesByFile()
 	for _, finding := range r.Findings {
 		_, _ = fmt.Fprintf(&text, "%s: %s: %s [%s]\n", finding.At, finding.Severity, r.message(finding), finding.Rule)
-		if line := excerpt(r.source(finding.At.File), finding.At.Line, r.secrets); line != "" {
+		if line := r.excerpt(lines[finding.At.File], finding.At.Line); line != "" {
 			gutter := strings.Repeat(" ", len(fmt.Sprint(finding.At.Line)))
 			_, _ = fmt.Fprintf(&text, "  %d | %s\n", finding.At.Line, line)
 			if column := finding.At.Column; column > 0 && column <= len([]rune(line)) {
@@ -61,6 +63,14 @@ func (r *Report) WriteText(out io.Writer) error {
 		return fmt.Errorf("printing the findings: %w", err)
 	}
 	return nil
+}
+
+// excerpt is "" when there is no such line.
+func (r *Report) excerpt(lines []string, number int) string {
+	if number < 1 || number > len(lines) {
+		return ""
+	}
+	return excerpt(lines[number-1], r.secrets)
 }
 
 func (r *Report) count() (errors, warnings int) {

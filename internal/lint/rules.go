@@ -11,6 +11,10 @@ var invalidConfiguration = &Rule{
 
 var rules = []*Rule{
 	invalidConfiguration,
+	misspeltKey,
+	unknownKey,
+	unknownOption,
+	optionNotANumber,
 	inboxWithoutIdentityStamps,
 	inboxWithoutDoctrineTransaction,
 	otherBusWithoutDoctrineTransaction,

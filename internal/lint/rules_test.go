@@ -58,6 +58,7 @@ const (
 	stamps     = "        identity_stamps: true\n"
 	global     = "        failure_transport: failed\n"
 	ordersDSN  = "'amqp://rabbit/%2f/orders?heartbeat=60&auto_setup=0'"
+	ordersBody = ordersDSN + "\n                inbox: true\n                outbox: outbox\n"
 	middleware = "{ middleware: [doctrine_transaction] }"
 	outboxDSN  = "outbox: 'doctrine://default?queue_name=outbox&auto_setup=0'"
 	failedDSN  = "'doctrine://default?queue_name=failed&auto_setup=0'"
@@ -78,6 +79,16 @@ func TestRules(t *testing.T) {
 		facts         *Facts
 		found         string // position and key; "" when the rule must be silent
 	}{
+		"a transport's key":               {misspeltKey, "                inbox: true\n", "                inbx: true\n", nil, "9:17 transports.orders.inbx"},
+		"a key of a later version":        {misspeltKey, stamps, stamps + "        lease: 5\n", nil, ""},
+		"like no other key":               {unknownKey, stamps, stamps + "        lease: 5\n", nil, "5:9 lease"},
+		"a key that resembles another":    {unknownKey, stamps, stamps + "        transport: {}\n", nil, ""},
+		"in the DSN":                      {unknownOption, ordersDSN, "'amqp://rabbit/%2f/orders?hearbeat=60&auto_setup=0'", nil, "8:22 transports.orders.dsn (query hearbeat)"},
+		"in options":                      {unknownOption, mailLine, "mail: { dsn: 'sqs://default/mail', options: { hearbeat: 60 } }", nil, "11:59 transports.mail.options.hearbeat"},
+		"of another package's transport":  {unknownOption, mailLine, "mail: 'kafka://k?hearbeat=60'", nil, ""},
+		"a word":                          {optionNotANumber, mailLine, "mail: { dsn: 'amqp://rabbit/%2f/mail', options: { heartbeat: 'abc' } }", nil, "11:74 transports.mail.options.heartbeat"},
+		"a unit":                          {optionNotANumber, mailLine, "mail: 'doctrine://default?queue_name=mail&redeliver_timeout=1h'", nil, "11:19 transports.mail (query redeliver_timeout)"},
+		"behind a variable":               {optionNotANumber, mailLine, "mail: { dsn: 'amqp://rabbit/%2f/mail', options: { heartbeat: '%env(int:BEAT)%' } }", nil, ""},
 		"stamps missing":                  {inboxWithoutIdentityStamps, stamps, "", nil, "8:24 transports.orders.inbox"},
 		"stamps off":                      {inboxWithoutIdentityStamps, stamps, "        identity_stamps: false\n", nil, "9:24 transports.orders.inbox"},
 		"stamps behind a variable":        {inboxWithoutIdentityStamps, stamps, "        identity_stamps: '%env(bool:STAMPS)%'\n", nil, ""},
@@ -93,8 +104,11 @@ func TestRules(t *testing.T) {
 		"transaction elsewhere":           {inboxOnAnotherConnection, middleware, "{ middleware: [{ doctrine_transaction: [ledger] }] }", nil, "9:24 transports.orders.inbox"},
 		"both on the default by its name": {inboxOnAnotherConnection, "                inbox: true\n", "                inbox: { connection: default }\n", nil, ""},
 		"connection behind a variable":    {inboxOnAnotherConnection, "                inbox: true\n", "                inbox: { connection: '%env(C)%' }\n", nil, ""},
-		"inbox on sync":                   {inboxWithoutBroker, ordersDSN, "'sync://'", nil, "9:24 transports.orders.inbox"},
-		"inbox in memory":                 {inboxWithoutBroker, ordersDSN, "'in-memory://'", nil, "9:24 transports.orders.inbox"},
+		"inbox on sync":                   {inboxWithoutBroker, ordersBody, "'sync://'\n                inbox: true\n", nil, "9:24 transports.orders.inbox"},
+		"inbox in memory":                 {inboxWithoutBroker, ordersBody, "'in-memory://'\n                inbox: true\n", nil, "9:24 transports.orders.inbox"},
+		"sync behind an outbox":           {inboxWithoutBroker, ordersDSN, "'sync://'", nil, ""},
+		"sync behind an unknown outbox":   {inboxWithoutBroker, ordersBody, "'sync://'\n                inbox: true\n                outbox: '%env(OUTBOX)%'\n", nil, ""},
+		"two that are sync":               {inboxWithoutBroker, ordersDSN, "'sync://'\n                outbox: now\n                inbox: true\n            now: 'sync://'\n            more:\n                dsn: 'amqp://rabbit/%2f/more?heartbeat=60&auto_setup=0'", nil, "10:24 transports.orders.inbox"},
 		"batch handlers":                  {batchHandlersDeclared, "", "", new(handlers(map[string]TransportFacts{"orders": {BatchHandlers: true}})), "9:24 transports.orders.inbox"},
 		"batch handlers without inbox":    {batchHandlersDeclared, "", "", new(handlers(map[string]TransportFacts{"outbox": {BatchHandlers: true}})), ""},
 		"target without outbox":           {outboxMissing, "", "", new(handlers(map[string]TransportFacts{"orders": {DispatchesAfterCurrentBus: []string{"mail"}}})), "11:13 transports.mail"},
@@ -123,6 +137,14 @@ func TestRules(t *testing.T) {
 		"one queue, the port in one":      {transportsShareQueue, mailLine, "mail: 'amqp://rabbit:5672/%2f/orders'", nil, "11:19 transports.mail"},
 		"one stream, defaults in one":     {transportsShareQueue, mailLine, "mail: 'redis://h:6379/messages'\n            copy: 'redis://h'", nil, "12:19 transports.copy"},
 		"one queue, two ports":            {transportsShareQueue, mailLine, "mail: 'amqp://rabbit:5673/%2f/orders'", nil, ""},
+		"one queue, the host in options":  {transportsShareQueue, mailLine, "mail: { dsn: 'amqp://', options: { host: Rabbit, exchange: { name: orders } } }", nil, "11:26 transports.mail.dsn"},
+		"one queue, options beat the DSN": {transportsShareQueue, mailLine, "mail: { dsn: 'amqp://other:1/%2f/orders', options: { host: rabbit, port: 5672 } }", nil, "11:26 transports.mail.dsn"},
+		"another host in options":         {transportsShareQueue, mailLine, "mail: { dsn: 'amqp://rabbit/%2f/orders', options: { host: other } }", nil, ""},
+		"another port in options":         {transportsShareQueue, mailLine, "mail: { dsn: 'amqp://rabbit/%2f/orders', options: { port: 5673 } }", nil, ""},
+		"another vhost in options":        {transportsShareQueue, mailLine, "mail: { dsn: 'amqp://rabbit/%2f/orders', options: { vhost: shop } }", nil, ""},
+		"another vhost in the query":      {transportsShareQueue, mailLine, "mail: 'amqp://rabbit/%2f/orders?vhost=shop'", nil, ""},
+		"one queue, one vhost, two ways":  {transportsShareQueue, mailLine, "mail: { dsn: 'amqp://rabbit', options: { vhost: shop, exchange: { name: mail } } }\n            copy: 'amqp://rabbit/shop/mail'", nil, "12:19 transports.copy"},
+		"one host behind a variable":      {transportsShareQueue, mailLine, "mail: 'amqp://%env(RABBIT)%/shop/mail'\n            copy: { dsn: 'amqp://', options: { host: '%env(RABBIT)%', vhost: shop, exchange: { name: mail } } }", nil, "12:26 transports.copy.dsn"},
 		"one exchange, other queues":      {transportsShareQueue, mailLine, "mail: 'amqp://rabbit/%2f/orders?queues[mail]='", nil, ""},
 		"constant consumer":               {redisConsumerShared, mailLine, "mail: 'redis://redis/mail/app/worker'", nil, "11:19 transports.mail (path)"},
 		"default consumer":                {redisConsumerShared, mailLine, "mail: 'redis://redis/mail'", nil, "11:19 transports.mail"},
@@ -186,6 +208,26 @@ func TestEveryRuleIsExplained(t *testing.T) {
 		if (rule.check == nil) != (rule == invalidConfiguration) {
 			t.Errorf("%s has no check", rule.ID)
 		}
+	}
+}
+
+// A transport without a broker is handled by the relay of its outbox, so the outbox's
+// failure transport counts, not its own.
+func TestTheOutboxOfSyncNeedsTheFailureTransport(t *testing.T) {
+	const content = `
+framework:
+    messenger:
+        transports:
+            now: { dsn: 'sync://', inbox: true, outbox: outbox, failure_transport: failed }
+            outbox: 'doctrine://default?queue_name=outbox'
+            failed: 'doctrine://default?queue_name=failed'
+`
+	findings := lintText(t, content, Facts{})
+	if found := foundBy(failureTransportAbsent, findings); !slices.Equal(found, []string{"6:13 transports.outbox"}) {
+		t.Errorf("without a failure transport: %q", found)
+	}
+	if found := foundBy(failureTransportUnbounded, findings); !slices.Equal(found, []string{"7:13 transports.failed"}) {
+		t.Errorf("without a bound: %q", found)
 	}
 }
 

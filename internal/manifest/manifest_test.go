@@ -65,6 +65,8 @@ func TestWhatIsAccepted(t *testing.T) {
 		"a retention of zero, judged later":    oneTransport + "  retention: {period: 0s}",
 		"a custom transport with its window":   "  transports: [{name: a, type: custom, redelivery: {window: 96h}}]",
 		"a schedule that is judged later":      oneTransport + "  pruning: {schedule: '0 0 30 2 *', timeZone: Mars/Olympus}",
+		"names of a pod":                       oneTransport + "  pruning: {maxReplicaLag: 1s, job: {serviceAccountName: pruner.of-1, priorityClassName: low}}",
+		"empty names of a pod":                 oneTransport + "  pruning: {job: {serviceAccountName: '', priorityClassName: ''}}",
 		"a schedule by name":                   oneTransport + "  pruning: {schedule: '@hourly'}",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,6 +102,9 @@ func TestWhatIsRefusedAndWhy(t *testing.T) {
 		"a duration in words":                               {oneTransport + "  retention: {period: 7 days}", "must be a duration that is not negative"},
 		"a duration that overflows":                         {oneTransport + "  retention: {period: 9999999999h}", "spec.retention.period"},
 		"a run without time":                                {oneTransport + "  pruning: {maxDuration: 0s}", "maxDuration must be from 1s to 24h"},
+		"a replica that must not lag at all":                {oneTransport + "  pruning: {maxReplicaLag: 0s}", "maxReplicaLag must be more than 0s: leave it out when replicas are not to be looked at"},
+		"a service account that is no name":                 {oneTransport + "  pruning: {job: {serviceAccountName: Not_A_Name}}", "spec.pruning.job.serviceAccountName: Invalid value"},
+		"a priority class that is no name":                  {oneTransport + "  pruning: {job: {priorityClassName: -low}}", "spec.pruning.job.priorityClassName: Invalid value"},
 		"an identifier of 64 bytes in 32 characters":        {oneTransport + "  table: {name: " + strings.Repeat("ä", 32) + "}", "at most 63 bytes"},
 		"a NUL in a table name":                             {oneTransport + `  table: {name: "in\0box"}`, "cannot contain a NUL"},
 		"an empty column name":                              {oneTransport + "  table: {columns: {transport: ''}}", "spec.table.columns.transport"},

@@ -34,6 +34,8 @@ type Configuration struct {
 	Routes           []Route
 	Doctrine         Doctrine
 
+	// Unrecognized are the keys of Messenger, its transports and buses that Symfony refuses.
+	Unrecognized []Unrecognized
 	// Imports are other files that the sources import; they are never read.
 	Imports []Field
 	// DefaultedVariables are variables that nobody gave, and where the default that was used stands.
@@ -68,7 +70,7 @@ func (f Field) IsUnknown() bool {
 }
 
 // IsTrue says that the field is on; unknown is not.
-func (f Field) IsTrue() bool { return truthy(f.Text()) }
+func (f Field) IsTrue() bool { return IsTrue(f.Text()) }
 
 // Transport returns a transport by its name; nil when there is none.
 func (c *Configuration) Transport(name string) *Transport {

@@ -34,7 +34,7 @@ func (t *Transport) Destinations() []Destination {
 	case redelivery.AMQP:
 		var destinations []Destination
 		for _, queue := range t.Queues() {
-			destinations = append(destinations, Destination{broker + t.VirtualHost(), queue})
+			destinations = append(destinations, Destination{t.amqpBroker() + t.VirtualHost(), queue})
 		}
 		return destinations
 	}
@@ -45,7 +45,7 @@ func (t *Transport) Destinations() []Destination {
 }
 
 // defaultPorts by scheme.
-var defaultPorts = map[string]string{"amqp": "5672", "amqps": "5671", "redis": "6379", "rediss": "6379", "beanstalkd": "11300"}
+var defaultPorts = map[string]string{"amqp": "5672", "amqps": "5671", "redis": "6379", "rediss": "6379", "valkey": "6379", "valkeys": "6379", "beanstalkd": "11300"}
 
 // broker is the host with its port, written the same way whether the DSN, an option or
 // nothing says them. A host that is not known stays as it is in the configuration.
@@ -54,23 +54,45 @@ func (t *Transport) broker() string {
 	if !known {
 		return t.Address.Host.String()
 	}
-	port := defaultPorts[t.Address.Scheme]
-	switch t.Type() {
-	case redelivery.Doctrine:
+	byDefault := defaultPorts[t.Address.Scheme]
+	if t.Type() == redelivery.Doctrine {
 		return cmp.Or(hosts, "default")
-	case redelivery.AMQP:
-		hosts = cmp.Or(hosts, "localhost")
 	}
-	if hosts == "" || port == "" {
+	if hosts == "" || byDefault == "" {
 		return hosts
 	}
 	nodes := strings.Split(strings.ToLower(hosts), ",")
 	for i, node := range nodes {
-		if _, after, found := strings.Cut(node[strings.LastIndexByte(node, ']')+1:], ":"); !found || after == "" {
-			nodes[i] = strings.TrimSuffix(node, ":") + ":" + port
-		}
+		host, port := splitPort(node)
+		nodes[i] = host + ":" + cmp.Or(port, byDefault)
 	}
 	return strings.Join(nodes, ",")
+}
+
+// amqpBroker prefers the options host and port to those of the DSN, as Symfony does. A
+// host that is not known may have its port with it.
+func (t *Transport) amqpBroker() string {
+	hostText, portText := splitPort(t.Address.Host.text)
+	host, port := t.Address.Host.of(hostText), t.setting("port", t.Address.Host.of(portText).String())
+	if option, declared := t.Option("host"); declared {
+		host = option.Field.Value
+	}
+	if known, isKnown := host.Known(); isKnown {
+		return strings.ToLower(cmp.Or(known, "localhost")) + ":" + cmp.Or(port, defaultPorts[t.Address.Scheme])
+	}
+	if port == "" {
+		return host.String()
+	}
+	return host.String() + ":" + port
+}
+
+// splitPort leaves the brackets of an IPv6 address; the port is "" when there is none.
+func splitPort(node string) (host, port string) {
+	end := strings.LastIndexByte(node, ']') + 1
+	if colon := strings.IndexByte(node[end:], ':'); colon >= 0 {
+		return node[:end+colon], node[end+colon+1:]
+	}
+	return node, ""
 }
 
 // database of redis; each has streams of its own.
@@ -116,10 +138,10 @@ func (t *Transport) Queues() []string {
 	return []string{t.Exchange()}
 }
 
-// VirtualHost of an amqp transport; / when it names none.
+// VirtualHost of an amqp transport: of the option vhost, else of the DSN's path, else /.
 func (t *Transport) VirtualHost() string {
 	host, _, _ := strings.Cut(strings.Trim(t.Address.Path.text, "/"), "/")
-	return cmp.Or(t.DSN.Value.of(unescape(host)).String(), "/")
+	return t.setting("vhost", cmp.Or(t.DSN.Value.of(unescape(host)).String(), "/"))
 }
 
 // names are the keys below an option, in options and in the query.

@@ -49,6 +49,8 @@ type QueryOption struct {
 
 var sqsURL = regexp.MustCompile(`^https://sqs\.[\w-]+\.amazonaws\.(com|com\.cn|eu)/.+`)
 
+var redisScheme = regexp.MustCompile(`^(?:redis|valkey)s?:`)
+
 // ParseDSN takes a DSN apart as Symfony's transport factories do. It accepts any text.
 func ParseDSN(dsn Expression) DSN {
 	text := dsn.text
@@ -64,7 +66,8 @@ func ParseDSN(dsn Expression) DSN {
 	if parsed.Type == redelivery.Redis {
 		nodes = strings.SplitN(rest, ",", maxNodes)
 		for i, node := range nodes[1:] {
-			nodes[i+1] = strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(node), "rediss:"), "redis:")
+			node = redisScheme.ReplaceAllString(strings.TrimSpace(node), "")
+			nodes[i+1] = "//" + strings.TrimPrefix(node, "//") // before 7.3 it needed no scheme
 		}
 	}
 	var hosts, addresses []string
@@ -90,6 +93,8 @@ func typeOf(dsn string) redelivery.Type {
 		{"doctrine://", redelivery.Doctrine},
 		{"redis:", redelivery.Redis},
 		{"rediss:", redelivery.Redis},
+		{"valkey:", redelivery.Redis},
+		{"valkeys:", redelivery.Redis},
 		{"amqp://", redelivery.AMQP},
 		{"amqps://", redelivery.AMQP},
 		{"sqs://", redelivery.SQS},

@@ -14,9 +14,11 @@ func (p *parameters) environment(expression string, at Position) *Value {
 	value, known := p.variable(expression, at, 0)
 	if !known {
 		variable := expression[strings.LastIndexByte(expression, ':')+1:]
-		return &Value{Kind: Text, Text: unknown("%env("+expression+")%", variable), At: at, size: 1}
+		return &Value{Kind: Text, Text: unknown("%env("+expression+")%", variable), At: at, dynamic: true, size: 1}
 	}
-	return value
+	evaluated := *value
+	evaluated.dynamic = true
+	return &evaluated
 }
 
 // maxProcessors is the longest chain of processors; Symfony's own code stays below 10.
@@ -122,15 +124,15 @@ func process(processor, text string, at Position) (*Value, bool) {
 		result.Text = literal(strconv.FormatFloat(number, 'f', -1, 64))
 	case "bool", "not":
 		result.Kind = Bool
-		result.Text = literal(strconv.FormatBool(truthy(text) != (processor == "not")))
+		result.Text = literal(strconv.FormatBool(IsTrue(text) != (processor == "not")))
 	default:
 		return nil, false
 	}
 	return result, true
 }
 
-// truthy is PHP's FILTER_VALIDATE_BOOLEAN; any other number than 0 counts as true as well.
-func truthy(text string) bool {
+// IsTrue is PHP's FILTER_VALIDATE_BOOLEAN; any other number than 0 counts as true as well.
+func IsTrue(text string) bool {
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "1", "true", "on", "yes":
 		return true

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +88,16 @@ func useEverything(t *testing.T, configuration *Configuration, transport *Transp
 	transport.VirtualHost()
 	transport.Queues()
 	configuration.FailureTransportOf(transport)
+	for _, unrecognized := range slices.Concat(configuration.Unrecognized, transport.Unrecognized()) {
+		if text := unrecognized.String(); strings.ContainsRune(text, opening) || strings.Contains(text, "://") {
+			t.Errorf("%q shows the mark of an unknown part, or a DSN", text)
+		}
+	}
+	for _, option := range transport.NotNumbers() {
+		if _, err := strconv.ParseFloat(option.Field.Text(), 64); err == nil && option.Field.Kind == Number && !strings.HasPrefix(option.Field.Text(), "-") {
+			t.Errorf("%q is no number", option.Field.Text())
+		}
+	}
 	for _, name := range []string{"queue_name", "consumer", "redeliver_timeout"} {
 		field := transport.Setting(name)
 		field.Duration(time.Second)

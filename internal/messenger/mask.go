@@ -15,7 +15,7 @@ var (
 	references = regexp.MustCompile(reference)
 	plainText  = regexp.MustCompile(`^(?:![\w/]+ )?[\p{L}\p{N}_.,:{}()\\ -]*$`)
 	dsnInText  = regexp.MustCompile(`[\w+.%()-]*://(?:.*@)?[^\s,"')]*`)
-	dsnStart   = regexp.MustCompile(`^(?:[A-Za-z][\w+.-]*://|rediss?:|(?:` + reference + `)+(?:://)?)`)
+	dsnStart   = regexp.MustCompile(`^(?:[A-Za-z][\w+.-]*://|(?:redis|valkey)s?:|(?:` + reference + `)+(?:://)?)`)
 	// plainHosts have no more than a port after a colon: anything else is a password.
 	plainHosts = regexp.MustCompile(`^(?:\[[0-9a-fA-F:.]+\]|[\w.-]*)(?::\d*)?(?:,(?:\[[0-9a-fA-F:.]+\]|[\w.-]*)(?::\d*)?)*$`)
 	optionName = regexp.MustCompile(`^[\w%.\[\]-]+$`)
@@ -28,7 +28,8 @@ var harmlessOptions = []string{
 	"confirm_timeout", "connect_timeout", "consumer", "dbindex", "debug", "default_publish_routing_key", "delay",
 	"delete_after_ack", "delete_after_reject", "exchange", "flags", "frame_max", "get_notify_timeout", "group", "heartbeat",
 	"host", "lazy", "name", "persistent", "poll_timeout", "port", "prefetch_count", "queue_name", "queues", "read_timeout",
-	"redeliver_timeout", "region", "rpc_timeout", "sentinel_master", "serialize", "serializer", "sslmode", "stream",
+	"redeliver_timeout", "redis_cluster", "redis_sentinel", "region", "rpc_timeout", "sentinel_master", "serialize",
+	"serializer", "sslmode", "stream",
 	"stream_max_entries", "table_name", "timeout", "ttr", "tube_name", "type", "use_notify", "vhost", "visibility_timeout",
 	"wait_time", "write_timeout",
 }

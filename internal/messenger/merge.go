@@ -15,7 +15,7 @@ func (l *loader) mergeMessenger(block *Value) {
 		configuration.Enabled = true
 		return
 	case Bool:
-		configuration.Enabled = truthy(block.Text.text)
+		configuration.Enabled = IsTrue(block.Text.text)
 		return
 	case Map:
 		configuration.Enabled = true
@@ -24,9 +24,10 @@ func (l *loader) mergeMessenger(block *Value) {
 		return
 	}
 	for _, entry := range normalize(block.Entries) {
+		l.recognize(messengerKeys, "key of messenger", "", entry)
 		switch entry.Key {
 		case "enabled":
-			configuration.Enabled = l.scalar("enabled", entry).IsTrue()
+			configuration.Enabled = l.boolean("enabled", entry).IsTrue()
 		case "identity_stamps":
 			configuration.IdentityStamps = l.switched("identity_stamps", entry)
 		case "default_bus":
@@ -77,16 +78,29 @@ func holdsDSN(name string) bool { return strings.Contains(name, "://") }
 // switched reads a node that can be true, false or a map with its own enabled.
 func (l *loader) switched(key string, entry Entry) Field {
 	if entry.Value.Kind != Map {
-		field := l.scalar(key, entry)
-		if field.Kind == Null { // Symfony: null enables
-			field.Kind, field.Value = Bool, literal("true")
-		}
-		return field
+		return l.boolean(key, entry)
 	}
-	if enabled := entry.Value.Get("enabled"); enabled != nil {
-		return fieldOf(key+".enabled", enabled)
+	for _, child := range entry.Value.Entries {
+		if child.Key == "enabled" {
+			return l.boolean(key+".enabled", child)
+		}
 	}
 	return Field{Key: key, Kind: Bool, Value: literal("true"), At: entry.At}
+}
+
+// boolean reads a node that Symfony declares as a boolean: it refuses a string or a
+// number, however true it looks. Null is true.
+func (l *loader) boolean(key string, entry Entry) Field {
+	field := l.scalar(key, entry)
+	switch {
+	case field.Key == "": // refused already
+	case field.Kind == Null:
+		field.Kind, field.Value = Bool, literal("true")
+	case field.Kind == Bool, field.IsUnknown(), entry.Value.dynamic:
+	default:
+		l.failures.add(field.At, "%s is %s: Symfony takes only true or false here, without quotes; in YAML 1.2, yes, no, on and off are strings", key, field.Kind)
+	}
+	return field
 }
 
 // children reads a node of named children.
@@ -128,6 +142,7 @@ func (l *loader) mergeTransport(entry Entry) {
 		return
 	}
 	for _, child := range normalize(entry.Value.Entries) {
+		l.recognize(transportKeys, "key of a transport", key+".", child)
 		path := key + "." + child.Key
 		switch child.Key {
 		case "dsn":
@@ -162,6 +177,12 @@ func (l *loader) outbox(path string, entry Entry) Field {
 
 func (l *loader) mergeInbox(transport *Transport, path string, entry Entry) {
 	transport.Inbox = l.switched(path, entry)
+	for _, child := range entry.Value.Entries {
+		// What else an inbox can be told is not documented, so only a typing error is reported.
+		if resembling(child.Key, inboxKeys) != "" {
+			l.recognize(inboxKeys, "key of an inbox", path+".", child)
+		}
+	}
 	if connection := entry.Value.Get("connection"); connection != nil {
 		transport.InboxConnection = l.named(fieldOf(path+".connection", connection))
 	}
@@ -180,7 +201,7 @@ func (l *loader) mergeOptions(transport *Transport, path string, entry Entry) {
 		if option.Value.Kind == Null {
 			field.At = option.At
 		}
-		transport.setDeclared(Option{Name: option.Key, Field: field, Nested: option.Value})
+		transport.setDeclared(Option{Name: option.Key, Field: field, At: option.At, Nested: option.Value})
 	}
 }
 
@@ -203,6 +224,7 @@ func (l *loader) mergeBus(entry Entry) {
 		return
 	}
 	for _, child := range normalize(l.children("buses."+entry.Key, entry)) {
+		l.recognize(busKeys, "key of a bus", "buses."+entry.Key+".", child)
 		if child.Key == "middleware" {
 			bus.Middleware = l.middleware("buses."+entry.Key+".middleware", child)
 		}

@@ -20,7 +20,14 @@ type RetryStrategy struct {
 	Jitter Field
 }
 
+var retryKeys = []string{"delay", "jitter", "max_delay", "max_retries", "multiplier", "service"}
+
+// mergeRetryStrategy reads a map, or the name of a service alone.
 func (l *loader) mergeRetryStrategy(strategy *RetryStrategy, path string, entry Entry) {
+	if entry.Value.Kind == Text {
+		strategy.Service = l.named(fieldOf(path, entry.Value))
+		return
+	}
 	entries := normalize(l.children(path, entry))
 	var service, others bool
 	for _, child := range entries {
@@ -49,7 +56,8 @@ func (l *loader) mergeRetryStrategy(strategy *RetryStrategy, path string, entry 
 				l.failures.add(field.At, "%s is %s; Symfony allows 0 to 1", field.Key, field.Text())
 			}
 		default:
-			l.failures.add(child.At, "%s is no option of a retry strategy", path+"."+Shown(child.Key))
+			unknown := Unrecognized{Key: path + "." + Shown(child.Key), Place: "option of a retry strategy", Suggestion: resembling(child.Key, retryKeys)}
+			l.failures.add(child.At, "%s", unknown)
 			continue
 		}
 		others = others || field.IsSet()

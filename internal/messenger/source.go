@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -34,6 +36,9 @@ func ReadSource(path string) (Source, error) {
 		return Source{}, fmt.Errorf("reading the configuration: %w", err)
 	}
 	defer func() { _ = file.Close() }() // only read
+	if info, statErr := file.Stat(); statErr == nil && info.IsDir() {
+		return Source{}, fmt.Errorf("%s is a folder: name the files in it, such as %s", path, filepath.Join(path, "messenger.yaml"))
+	}
 	content, err := io.ReadAll(io.LimitReader(file, MaxBytes+1))
 	if err != nil {
 		return Source{}, fmt.Errorf("reading %s: %w", path, err)
@@ -122,6 +127,15 @@ func (s Source) position(offset int) Position {
 		Line:   bytes.Count(before, []byte("\n")) + 1,
 		Column: utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1,
 	}
+}
+
+// Lines returns all lines of the source without their ends.
+func (s Source) Lines() []string {
+	lines := strings.Split(string(s.Content), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSuffix(line, "\r")
+	}
+	return lines
 }
 
 // Line returns a line of the source without its end; "" when there is none.

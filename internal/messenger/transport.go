@@ -75,6 +75,8 @@ type Route struct {
 type Option struct {
 	Name  string
 	Field Field
+	// At is where the name stands; unknown when it came from the DSN.
+	At Position
 	// Nested is the whole value when it came from options and is a list or map.
 	Nested  *Value
 	fromDSN bool

@@ -30,7 +30,10 @@ type Value struct {
 	Entries []Entry
 	At      Position
 
-	size int // the number of values when everything shared is written out
+	// dynamic is set when the value came from an environment variable: Symfony judges
+	// its kind by its processors, not by its text.
+	dynamic bool
+	size    int // the number of values when everything shared is written out
 }
 
 // Entry is one key of a map.

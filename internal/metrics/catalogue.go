@@ -30,6 +30,7 @@ var resourceMetrics = described([]metric[Snapshot]{
 	{name: "table_last_vacuum_timestamp_seconds", kind: gauge, help: "End of the table's last vacuum.", read: ofTable(func(t *Table) (float64, bool) { return instant(t.LastVacuum) })},
 	{name: "table_oldest_record_timestamp_seconds", kind: gauge, help: "Time of the oldest record.", read: ofTable(func(t *Table) (float64, bool) { return instant(t.Oldest) })},
 	{name: "table_daily_growth_rows", kind: gauge, help: "Records added in the last whole day, rounded; in the first day an extrapolation.", read: ofTable(func(t *Table) (float64, bool) { return maybe(t.GrowthPerDay) })},
+	{name: "table_daily_growth_bytes", kind: gauge, help: "Bytes that these records take, at the present size of a record with its indexes and bloat.", read: ofTable(func(t *Table) (float64, bool) { return maybe(t.GrowthBytesPerDay) })},
 	{name: "table_projected_size_bytes", kind: gauge, help: "Size that the table with its indexes reaches at the current growth and retention, rounded.", read: ofTable(func(t *Table) (float64, bool) { return maybe(t.ProjectedBytes) })},
 	{name: "table_max_size_bytes", kind: gauge, help: "spec.retention.maxTableSize.", read: func(s *Snapshot) (float64, bool) { return maybe(s.MaxTableBytes) }},
 	{name: "foreign_deleted_rows_total", kind: counter, help: "Records that others than the operator deleted, since it first looked.", read: ofTable(func(t *Table) (float64, bool) { return maybe(t.ForeignDeletes) })},
@@ -65,7 +66,7 @@ var transportMetrics = described([]metric[Transport]{
 	{name: "outbox_stuck_messages", kind: gauge, help: "Messages that a relay took from an outbox and did not finish in time.", read: ofOutbox(func(t *Transport) (float64, bool) { return ofMessages(func(m *Messages) int64 { return m.Stuck })(t) })},
 	{name: "outbox_oldest_message_age_seconds", kind: gauge, help: "Age of the oldest message in an outbox, at the last look.", read: ofOutbox(func(t *Transport) (float64, bool) { return seconds(t.OldestAge) })},
 	{name: "failure_oldest_message_age_seconds", kind: gauge, help: "Age of the oldest message in a failure transport, at the last look.", read: ofFailure(func(t *Transport) (float64, bool) { return seconds(t.OldestAge) })},
-	{name: "failure_max_age_seconds", kind: gauge, help: "Declared longest stay in a failure transport (maxAge).", read: ofFailure(func(t *Transport) (float64, bool) { return seconds(t.MaxAge) })},
+	{name: "failure_max_age_seconds", kind: gauge, help: "Declared longest stay in a failure transport: its window, else its maxAge.", read: ofFailure(func(t *Transport) (float64, bool) { return seconds(t.MaxAge) })},
 }, "namespace", "name", "transport")
 
 // conditionMetric has one series per condition of a resource.

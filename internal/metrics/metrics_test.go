@@ -27,7 +27,7 @@ func whole() *Snapshot {
 	return &Snapshot{
 		Table: &Table{
 			Bytes: 4096, IndexBytes: 1024, Rows: 100, DeadRows: 7, BloatBytes: ptr[int64](512), Oldest: at, LastVacuum: at.Add(time.Second),
-			GrowthPerDay: ptr[int64](50), ProjectedBytes: ptr[int64](8192), ForeignDeletes: ptr[int64](3), SkippedRedeliveries: ptr[int64](9),
+			GrowthPerDay: ptr[int64](50), GrowthBytesPerDay: ptr[int64](1600), ProjectedBytes: ptr[int64](8192), ForeignDeletes: ptr[int64](3), SkippedRedeliveries: ptr[int64](9),
 			ObservedRetention: ptr(time.Hour),
 		},
 		Period: 168 * time.Hour, Effective: 160 * time.Hour, ApplicationPeriod: ptr(160 * time.Hour), Required: 30 * time.Hour, MaxTableBytes: ptr[int64](1 << 20), HeldProofs: ptr[int64](2),

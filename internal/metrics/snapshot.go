@@ -34,7 +34,8 @@ type Table struct {
 	Bytes, IndexBytes, Rows, DeadRows   int64
 	BloatBytes                          *int64
 	Oldest, LastVacuum                  time.Time
-	GrowthPerDay, ProjectedBytes        *int64
+	GrowthPerDay, GrowthBytesPerDay     *int64
+	ProjectedBytes                      *int64
 	ForeignDeletes, SkippedRedeliveries *int64
 	// ObservedRetention is the age at which records vanish before their time.
 	ObservedRetention *time.Duration

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -26,8 +27,9 @@ const (
 // amqp asks RabbitMQ's management API for the transport's queues and for the queues in
 // which Symfony lets messages wait for their delay.
 func amqp(ctx context.Context, target Target) (Observation, error) {
-	look := &queueLook{target: target, transport: &managementTransport{ctx: ctx, authorities: target.Authorities}}
-	defer look.transport.close()
+	connection := newSingleConnection(target.authorities)
+	defer connection.close()
+	look := &queueLook{target: target, transport: &managementTransport{ctx: ctx, inner: connection}}
 	if err := look.connect(); err != nil {
 		return Observation{}, err
 	}
@@ -62,13 +64,13 @@ func (l *queueLook) connect() error {
 	} else {
 		dsn := &l.target.dsn.Address
 		user, password = dsn.Login()
-		host, _, _ := strings.Cut(dsn.Host.String(), ":")
-		if host == "" {
+		host, _, err := net.SplitHostPort(withPort(dsn.Host.String(), "5672"))
+		if err != nil || host == "" {
 			return failed(ReasonInvalidURL, "the DSN names no host: expected %s", expectedURL[l.target.Type])
 		}
-		address = "http://" + host + ":15672"
+		address = "http://" + net.JoinHostPort(host, "15672")
 		if dsn.Scheme == "amqps" {
-			address = "https://" + host + ":15671"
+			address = "https://" + net.JoinHostPort(host, "15671")
 		}
 	}
 	client, err := rabbithole.NewTLSClient(address, cmp.Or(user, "guest"), cmp.Or(password, "guest"), l.transport)

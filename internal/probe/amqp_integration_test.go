@@ -64,9 +64,20 @@ func put(t testing.TB, server *brokers.RabbitMQ, path, body string) {
 
 func TestAMQP(t *testing.T) {
 	server := brokers.Run(t, brokers.StartRabbitMQ)
-	t.Run("counts messages by state", func(t *testing.T) { countsOfAMQP(t, server) })
-	t.Run("says why it cannot look", func(t *testing.T) { failuresOfAMQP(t, server) })
-	t.Run("leaves no trace on a message", func(t *testing.T) { noTraceOfAMQP(t, server) })
+	for name, test := range map[string]func(*testing.T, *brokers.RabbitMQ){
+		"counts messages by state":                                    countsOfAMQP,
+		"says why it cannot look":                                     failuresOfAMQP,
+		"leaves no trace on a message":                                noTraceOfAMQP,
+		"takes the strictest of argument, policy and operator policy": policiesOfAMQP,
+		"looks through the transport's own DSN":                       dsnOfAMQP,
+		"counts many messages":                                        manyOfAMQP,
+		"adds up many delay queues page by page":                      delayQueuesOfAMQP,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of the time they wait for the node's statistics
+			test(t, server)
+		})
+	}
 }
 
 func countsOfAMQP(t *testing.T, server *brokers.RabbitMQ) {
@@ -155,30 +166,35 @@ func failuresOfAMQP(t *testing.T, server *brokers.RabbitMQ) {
 	}
 }
 
-// RabbitMQ itself keeps the counts, so its answer is as long for a million messages,
-// which take a minute to publish, as for these.
-func TestAMQPWithManyMessages(t *testing.T) {
-	server := brokers.Run(t, brokers.StartRabbitMQ)
-	channel := channelOf(t, server.URL())
-	publish(t, channel, "orders", nil)
-	for range 100_000 {
-		if err := channel.PublishWithContext(t.Context(), "", "orders", false, false, amqp.Publishing{Body: []byte("x"), Timestamp: time.Unix(1700000000, 0)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	there := target(t, redelivery.AMQP, server.ManagementURL(), probe.Place{Queue: "orders"})
-	eventually(t, there, probe.Observation{Pending: 100_000, Redelivered: of(int64(0)), Oldest: of(time.Unix(1700000000, 0).UTC())})
-	if seen := measured(t, there); seen.Pending != 100_000 {
+// RabbitMQ itself keeps the counts, so its answer is as long for a million messages, as the
+// benchmark has, as for these.
+func manyOfAMQP(t *testing.T, server *brokers.RabbitMQ) {
+	if seen := measured(t, fillQueue(t, server, "many", 100_000)); seen.Pending != 100_000 {
 		t.Errorf("seen %s", shown(seen))
 	}
 }
 
-func TestManyDelayQueuesAreAddedUpPageByPage(t *testing.T) {
-	server := brokers.Run(t, brokers.StartRabbitMQ)
+// fillQueue publishes so many messages, and returns once RabbitMQ has counted them.
+func fillQueue(t testing.TB, server *brokers.RabbitMQ, queue string, messages int) probe.Target {
+	t.Helper()
 	channel := channelOf(t, server.URL())
-	publish(t, channel, "orders", nil)
-	for n := range 110 {
-		publish(t, channel, fmt.Sprintf("delay_orders__%d_delay", n+1), nil, amqp.Publishing{})
+	publish(t, channel, queue, nil)
+	entered := time.Unix(1700000000, 0).UTC()
+	for range messages {
+		if err := channel.PublishWithContext(t.Context(), "", queue, false, false, amqp.Publishing{Body: []byte("x"), Timestamp: entered}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	eventually(t, target(t, redelivery.AMQP, server.ManagementURL(), probe.Place{Queue: "orders"}), probe.Observation{Delayed: 110, Redelivered: of(int64(0))})
+	there := target(t, redelivery.AMQP, server.ManagementURL(), probe.Place{Queue: queue})
+	eventually(t, there, probe.Observation{Pending: int64(messages), Redelivered: of(int64(0)), Oldest: &entered})
+	return there
+}
+
+func delayQueuesOfAMQP(t *testing.T, server *brokers.RabbitMQ) {
+	channel := channelOf(t, server.URL())
+	publish(t, channel, "parcels", nil)
+	for n := range 110 {
+		publish(t, channel, fmt.Sprintf("delay_parcels__%d_delay", n+1), nil, amqp.Publishing{})
+	}
+	eventually(t, target(t, redelivery.AMQP, server.ManagementURL(), probe.Place{Queue: "parcels"}), probe.Observation{Delayed: 110, Redelivered: of(int64(0))})
 }

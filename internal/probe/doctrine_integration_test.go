@@ -3,14 +3,15 @@
 package probe_test
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/messaginginbox/operator/internal/database"
 	"github.com/messaginginbox/operator/internal/probe"
@@ -45,9 +46,10 @@ func inDatabase(t testing.TB, dsn, databaseURL string, place probe.Place) probe.
 	}
 	pools := database.NewPools(database.PoolOptions{})
 	t.Cleanup(pools.Close)
-	made := target(t, redelivery.Doctrine, dsn, place)
-	made.Database = config.String()
-	made.Open = func(ctx context.Context) (*pgxpool.Pool, error) { return pools.Get(ctx, "test", config) }
+	made, err := probe.NewDoctrineTarget("orders", cmp.Or(dsn, databaseURL), place, config, pools, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
 	return made
 }
 
@@ -138,13 +140,57 @@ func TestDoctrineThatCannotBeLookedAtSaysWhy(t *testing.T) {
 func TestDoctrineWithAMillionMessages(t *testing.T) {
 	target := postgres.Shared(t).NewDatabase(t)
 	execute(t, target, messagesTable)
-	execute(t, target, `INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at)
-		SELECT repeat('x', 300), '{"type":"App\\Message\\Order"}', 'default', '2024-01-01', '2024-01-01' FROM generate_series(1, 1000000)`)
+	execute(t, target, `INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at, delivered_at)
+		SELECT repeat('x', 300), '{"type":"App\\Message\\Order"}', 'default', '2024-01-01', CASE WHEN n % 10 = 0 THEN '2999-01-01' ELSE '2024-01-01' END::timestamp,
+			CASE n % 10 WHEN 1 THEN '2024-01-02' WHEN 2 THEN now() AT TIME ZONE 'UTC' END
+		FROM generate_series(1, 1000000) n`)
 	execute(t, target, `VACUUM ANALYZE messenger_messages`)
 	there := inDatabase(t, "", target, probe.Place{})
 	look(t, there) // opens the pool
-	seen := measured(t, there)
-	mustSee(t, seen, probe.Observation{Pending: 1_000_000, Oldest: of(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC))})
+	mustSee(t, measured(t, there), probe.Observation{
+		Pending: 700_000, Delayed: 100_000, InFlight: 100_000, Stuck: 100_000, Oldest: of(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)),
+	})
+}
+
+// A policy makes each hundredth row slow to read, as a disk would: the whole queue takes
+// six seconds, a sample of it half of one.
+func TestDoctrineEstimatesAQueueThatIsTooLongToCount(t *testing.T) {
+	server := postgres.Shared(t)
+	target := server.NewDatabase(t)
+	execute(t, target, messagesTable)
+	execute(t, target, `INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at, delivered_at)
+		SELECT repeat('x', 900), '[]', 'default', '2024-01-01', timestamp '2024-01-01' + n * interval '1 s', CASE n % 4 WHEN 1 THEN timestamp '2024-02-01' END
+		FROM generate_series(1, 60000) n`)
+	execute(t, target, `CREATE ROLE slow LOGIN PASSWORD 'hunter2'; GRANT SELECT ON messenger_messages TO slow;
+		ALTER TABLE messenger_messages ENABLE ROW LEVEL SECURITY;
+		CREATE POLICY slow ON messenger_messages USING (CASE WHEN id % 100 = 0 THEN pg_sleep(0.01) IS NOT NULL ELSE true END)`)
+	t.Cleanup(func() {
+		execute(t, target, `DROP OWNED BY slow`)
+		execute(t, server.URL("postgres"), `DROP ROLE slow`)
+	})
+	there := inDatabase(t, "", server.URLFor("slow", "hunter2", nameOf(t, target)), probe.Place{})
+	seen := look(t, there)
+	about := func(what string, got, want int64) {
+		if got < want*4/5 || got > want*6/5 {
+			t.Errorf("%d %s, want about %d", got, what, want)
+		}
+	}
+	about("pending", seen.Pending, 45_000)
+	about("stuck", seen.Stuck, 15_000)
+	if seen.Delayed != 0 || seen.InFlight != 0 {
+		t.Errorf("%d delayed and %d in flight, want none", seen.Delayed, seen.InFlight)
+	}
+	if want := time.Date(2024, 1, 1, 0, 0, 1, 0, time.UTC); seen.Oldest == nil || !seen.Oldest.Equal(want) {
+		t.Errorf("the oldest is of %v, want exactly %s", seen.Oldest, want)
+	}
+	if want := []string{`"messenger_messages" could not be counted within 1s: the numbers are estimates from a sample of it`}; !slices.Equal(seen.Gaps, want) {
+		t.Errorf("gaps %q, want %q", seen.Gaps, want)
+	}
+	mustSee(t, look(t, there), seen) // nothing changed
+	execute(t, target, `DROP INDEX messenger_messages_queue_name_available_at_delivered_at_id_idx`)
+	seen.Oldest = nil
+	seen.Gaps[0] += ", and the oldest message was not found: an index on queue_name and available_at is needed"
+	mustSee(t, look(t, there), seen)
 }
 
 // Each transport's broker takes the connection and then says nothing for ten seconds.

@@ -3,16 +3,18 @@ package probe
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 	"unicode"
 
 	"github.com/messaginginbox/operator/internal/database"
+	"github.com/messaginginbox/operator/internal/redelivery"
 )
 
 // Reasons of a Failure. A doctrine transport can also fail with one of package database.
@@ -47,36 +49,65 @@ func failed(reason, format string, args ...any) *Failure {
 // the same from one look to the next.
 func asFailure(target Target, err error) *Failure {
 	var (
-		ours        *Failure
-		timeout     net.Error
-		operation   *net.OpError
-		resolution  *net.DNSError
-		certificate *tls.CertificateVerificationError
-		authority   x509.UnknownAuthorityError
-		record      tls.RecordHeaderError
+		ours       *Failure
+		node       *nodeError
+		operation  *net.OpError
+		resolution *net.DNSError
 	)
-	switch {
-	case errors.As(err, &ours):
+	if errors.As(err, &ours) {
 		return ours
-	case errors.As(err, &certificate), errors.As(err, &authority), errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
-		return failed(ReasonTLSFailed, "%s: encryption could not be agreed on, or the certificate is not trusted", target.Broker())
+	}
+	where := target.Broker()
+	if errors.As(err, &node) {
+		if err = node.cause; node.names() {
+			where += ", " + node.node
+		}
+	}
+	if problem := encryptionProblem(err); problem != "" {
+		return failed(ReasonTLSFailed, "%s: %s", where, problem)
+	}
+	switch {
 	case errors.As(err, &resolution) && !resolution.IsTimeout:
-		return failed(ReasonUnreachable, "%s: the host's name is not known", target.Broker())
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return failed(ReasonNoAnswer, "%s did not answer within %s", target.Broker(), DefaultTimeLimit)
-	case errors.As(err, &operation):
-		return failed(ReasonUnreachable, "%s: %s", target.Broker(), cause(operation))
+		return failed(ReasonUnreachable, "%s: the host's name is not known", where)
+	case errors.Is(err, errNotConnected):
+		return failed(ReasonNoAnswer, "%s took longer than %s to connect", where, dialTimeout)
+	case timedOut(err) && target.Type == redelivery.Redis && target.masterName() != "":
+		return failed(ReasonNoAnswer, "%s, or the master %s behind it, did not answer within %s", where, target.masterName(), DefaultTimeLimit)
+	case timedOut(err):
+		return failed(ReasonNoAnswer, "%s did not answer within %s", where, DefaultTimeLimit)
+	case errors.As(err, &operation) && operation.Op == "dial":
+		return failed(ReasonUnreachable, "%s: the connection was refused: check host, port and network policy", where)
+	case errors.As(err, &operation), errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return failed(ReasonUnreachable, "%s: the connection was lost; a port that speaks only TLS does that too to who speaks none", where)
 	default:
-		return failed(ReasonUnexpectedError, "%s: %s", target.Broker(), excerpt(err.Error(), target.secrets()))
+		return failed(ReasonUnexpectedError, "%s: %s", where, excerpt(err.Error(), target.secrets()))
 	}
 }
 
-// cause leaves out the local port, which differs from one attempt to the next.
-func cause(operation *net.OpError) string {
-	if operation.Op == "dial" {
-		return "the connection was refused: check host, port and network policy"
+func timedOut(err error) bool {
+	var network net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &network) && network.Timeout()
+}
+
+// encryptionProblem says why an encrypted connection could not be made; "" when the error
+// is about something else.
+func encryptionProblem(err error) string {
+	problem, found := database.DescribeCertificate(err, "give the authority in a Secret, by observe.caSecretRef",
+		"connect by a name in the certificate (a redis DSN can also name it, by ssl[peer_name])")
+	var plain tls.RecordHeaderError
+	switch text := err.Error(); {
+	case found:
+		return problem
+	case errors.As(err, &plain), errors.Is(err, http.ErrSchemeMismatch):
+		return "no TLS is spoken at this port: correct the port or the URL's scheme"
+	case strings.Contains(text, `malformed HTTP response "\x15`): // an alert of TLS
+		return "TLS is spoken at this port: the URL's scheme must be https"
+	case errors.Is(err, errClientCertificate), strings.Contains(text, "tls: certificate required"):
+		return "the server asks for a certificate of its clients, and the operator has none to show: let it connect by user and password alone (redis: tls-auth-clients optional)"
+	case strings.Contains(text, "tls: "):
+		return "the TLS handshake failed (" + excerpt(text[strings.LastIndex(text, "tls: "):], nil) + "): check which TLS versions and ciphers the server takes, and whether it asks for a certificate of its clients"
 	}
-	return "the connection was lost"
+	return ""
 }
 
 // excerpt makes foreign text fit for a condition: one printable line, not too long,

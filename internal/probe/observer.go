@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/messaginginbox/operator/internal/redelivery"
 )
 
 // atOnce is how many brokers are looked at at the same time.
@@ -28,8 +30,9 @@ type Result struct {
 }
 
 // Observer looks at the targets of many owners in the background, at each once per
-// interval, so that none waits for another's broker. It looks at one broker at a time through one connection, which it
-// closes after the look. It is safe for concurrent use.
+// interval, so that none waits for another's broker. It looks at one broker at a time
+// through one connection, which it closes after the look; when that broker is silent, all
+// who waited for their turn share the answer. It is safe for concurrent use.
 type Observer struct {
 	interval time.Duration
 	changed  func(owner string)
@@ -57,6 +60,11 @@ type watch struct {
 type broker struct {
 	turn  chan struct{}
 	users int
+	// silences is how many looks in a row got no answer, silence the newest of them and
+	// silentAt when it ended. They belong to who has the turn.
+	silences int
+	silence  *Failure
+	silentAt time.Time
 }
 
 // NewObserver makes an observer. It calls changed, from another goroutine, when a look
@@ -164,17 +172,17 @@ func (o *Observer) look(owner string, known *watch, targets []Target) {
 
 func (o *Observer) lookAt(target Target) Result {
 	result := Result{Transport: target.Transport, Declared: target.Declared()}
+	asked := o.clock()
 	// The turn is waited for as long as it takes: the time limit is that of the look.
-	release, err := o.take(target.Broker())
+	at, release, err := o.take(target.sharedBroker())
+	var failure *Failure
 	if err == nil {
 		var seen Observation
-		seen, err = Probe(o.ctx, target)
-		release()
-		if err == nil {
+		if seen, err = o.lookUnlessSilent(target, at, asked); err == nil {
 			result.Seen = &seen
 		}
+		release()
 	}
-	var failure *Failure
 	if errors.As(err, &failure) {
 		result.Failure, result.Failures = failure, 1
 	} else if err != nil {
@@ -184,10 +192,32 @@ func (o *Observer) lookAt(target Target) Result {
 	return result
 }
 
+// silentFor is how many looks in a row must get no answer before the broker itself is taken
+// to be silent, and not only slow with what one of them asked.
+const silentFor = 2
+
+// lookUnlessSilent looks, unless others found the broker silent since this look was asked
+// for: a hundred who wait for a dead one would else wait for each other. A database is
+// silent for one table and not for the next; its pools know when it is silent for all. So is
+// a cluster for one stream, whose node is silent.
+func (o *Observer) lookUnlessSilent(target Target, at *broker, asked time.Time) (Observation, error) {
+	if at.silences >= silentFor && at.silentAt.After(asked) {
+		return Observation{}, at.silence
+	}
+	seen, err := Probe(o.ctx, target)
+	var failure *Failure
+	if errors.As(err, &failure) && failure.Reason == ReasonNoAnswer && target.Type != redelivery.Doctrine && !target.isCluster() {
+		at.silences, at.silence, at.silentAt = at.silences+1, failure, o.clock()
+	} else {
+		at.silences = 0
+	}
+	return seen, err
+}
+
 // take waits for the turn at the broker, and then for a slot: a dead broker holds one.
-func (o *Observer) take(address string) (release func(), err error) {
+func (o *Observer) take(address string) (at *broker, release func(), err error) {
 	o.mutex.Lock()
-	at := o.brokers[address]
+	at = o.brokers[address]
 	if at == nil {
 		at = &broker{turn: make(chan struct{}, 1)}
 		o.brokers[address] = at
@@ -205,16 +235,16 @@ func (o *Observer) take(address string) (release func(), err error) {
 	case at.turn <- struct{}{}:
 	case <-o.ctx.Done():
 		leave()
-		return nil, o.ctx.Err()
+		return nil, nil, o.ctx.Err()
 	}
 	select {
 	case o.slots <- struct{}{}:
 	case <-o.ctx.Done():
 		<-at.turn
 		leave()
-		return nil, o.ctx.Err()
+		return nil, nil, o.ctx.Err()
 	}
-	return func() {
+	return at, func() {
 		<-o.slots
 		<-at.turn
 		leave()

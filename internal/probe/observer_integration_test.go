@@ -5,6 +5,8 @@ package probe_test
 import (
 	"fmt"
 	"net"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,6 +18,7 @@ import (
 	"github.com/messaginginbox/operator/internal/probe"
 	"github.com/messaginginbox/operator/internal/redelivery"
 	"github.com/messaginginbox/operator/test/brokers"
+	"github.com/messaginginbox/operator/test/certificates"
 )
 
 // silent is a broker that takes connections and never answers; it counts them.
@@ -79,6 +82,33 @@ func TestADeadBrokerDelaysNobodyElse(t *testing.T) {
 	}
 }
 
+// Each of many resources has a transport at a silent broker and one at a broker that works.
+func TestASilentBrokerThatManyShareDelaysNoneOfThemForLong(t *testing.T) {
+	server := brokers.Run(t, brokers.StartBeanstalkd)
+	dead, _ := silent(t)
+	const resources = 50
+	news := make(chan string, resources)
+	observer := probe.NewObserver(time.Hour, time.Now, func(owner string) { news <- owner })
+	t.Cleanup(observer.Close)
+	targets := []probe.Target{
+		target(t, redelivery.Beanstalkd, "beanstalkd://"+dead, probe.Place{}),
+		target(t, redelivery.Beanstalkd, "beanstalkd://"+server.Address(), probe.Place{}),
+	}
+	started := time.Now()
+	for n := range resources {
+		observer.Results(fmt.Sprint(n), targets)
+	}
+	for range resources {
+		results := observer.Results(<-news, targets)
+		if results[0].Failure == nil || results[0].Failure.Reason != probe.ReasonNoAnswer || results[1].Seen == nil {
+			t.Errorf("results %+v", results)
+		}
+	}
+	if took := time.Since(started); took > 15*time.Second {
+		t.Errorf("all were looked at after %s; one after the other they take %s", took, resources*probe.DefaultTimeLimit)
+	}
+}
+
 func TestNewsAreOnlyWhatIsNew(t *testing.T) {
 	server := brokers.RunRedis(t)
 	client := dial(t, server.URL())
@@ -121,23 +151,59 @@ func TestNewsAreOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
-// BenchmarkProbe has 100 resources with three transports of one type each. It looks at all
-// of them once per iteration and reports the share of one core that this costs when it is
-// done every 60 seconds: the process's own CPU time, kernel included, with all that the
-// clients do in the background. The brokers' own work is not in it.
+func TestAChangedAuthorityIsLookedAtAnew(t *testing.T) {
+	authority, stranger := certificates.New(t), certificates.New(t)
+	server := brokers.RunRedisTLS(t, certificates.Must(t)(authority.Issue("127.0.0.1")))
+	seedOrders(t, server.Client())
+	news := make(chan string, 10)
+	observer := probe.NewObserver(time.Hour, time.Now, func(owner string) { news <- owner })
+	t.Cleanup(observer.Close)
+	there := target(t, redelivery.Redis, server.URL()+"/orders/workers", probe.Place{})
+	for _, step := range []struct {
+		authority []byte
+		failed    bool
+	}{{nil, true}, {stranger.PEM, true}, {authority.PEM, false}, {stranger.PEM, true}} {
+		targets := []probe.Target{trusting(t, there, step.authority)}
+		if fresh := observer.Results("one", targets)[0]; !fresh.At.IsZero() {
+			t.Fatalf("what was seen with another authority counts: %+v", fresh)
+		}
+		<-news
+		result := observer.Results("one", targets)[0]
+		if failed := result.Failure != nil; failed != step.failed {
+			t.Errorf("failure %v, want one: %t", result.Failure, step.failed)
+		}
+	}
+}
+
+// BenchmarkProbe has 100 resources with three transports each: of one type, and mixed. It
+// looks at all of them once per iteration and reports the share of one core that this costs
+// when it is done every 60 seconds: the process's own CPU time, kernel included, with all
+// that the clients do in the background. The brokers' own work is not in it.
 func BenchmarkProbe(b *testing.B) {
-	for name, one := range benchmarkTargets(b) {
+	server := startServers(b)
+	// The emulator alone: CloudWatch's answers would come from this very process.
+	server.targets["sqs"] = target(b, redelivery.SQS, "sqs://key:hunter2@"+server.queues.Address()+"/orders?sslmode=disable", probe.Place{})
+	same := func(one probe.Target) func(int) []probe.Target {
+		return func(int) []probe.Target { return []probe.Target{one, one, one} }
+	}
+	kinds := map[string]func(int) []probe.Target{"mixed": server.transportsOf}
+	for name, one := range server.targets {
+		kinds[name] = same(one)
+	}
+	for name, transports := range kinds {
 		b.Run(name, func(b *testing.B) {
 			ended := make(chan string, 100)
 			observer := probe.NewObserver(time.Hour, time.Now, func(owner string) { ended <- owner })
 			defer observer.Close()
-			look(b, one)
+			for _, one := range transports(0) {
+				look(b, one)
+			}
 			before := cpuTime(b)
 			for b.Loop() {
 				for n := range 100 {
 					owner := fmt.Sprintf("shop/inbox-%d", n)
 					observer.Forget(owner)
-					observer.Results(owner, []probe.Target{one, one, one})
+					observer.Results(owner, transports(n))
 				}
 				for range 100 {
 					<-ended
@@ -150,35 +216,51 @@ func BenchmarkProbe(b *testing.B) {
 	}
 }
 
-func benchmarkTargets(b *testing.B) map[string]probe.Target {
-	b.Helper()
-	server, tubes := brokers.RunRedis(b), brokers.Run(b, brokers.StartBeanstalkd)
-	client := dial(b, server.URL())
-	do(b, client, "XGROUP CREATE orders symfony 0 MKSTREAM")
-	for range 1000 {
-		do(b, client, "XADD orders * message x")
-	}
-	do(b, client, "XREADGROUP GROUP symfony one COUNT 100 STREAMS orders >")
-	rabbit := brokers.Run(b, brokers.StartRabbitMQ)
-	publish(b, channelOf(b, rabbit.URL()), "orders", nil, rabbitmq.Publishing{Timestamp: time.Now()})
-	queues := brokers.Run(b, brokers.StartSQS)
-	createQueue(b, queues, "orders", nil)
-	return map[string]probe.Target{
-		"redis":      target(b, redelivery.Redis, server.URL()+"/orders", probe.Place{}),
-		"beanstalkd": target(b, redelivery.Beanstalkd, "beanstalkd://"+tubes.Address(), probe.Place{}),
-		"doctrine":   inDatabase(b, "doctrine://default", benchmarkTable(b), probe.Place{}),
-		"amqp":       target(b, redelivery.AMQP, rabbit.ManagementURL(), probe.Place{Queue: "orders"}),
-		"sqs":        target(b, redelivery.SQS, "sqs://key:secret@"+queues.Address()+"/orders?sslmode=disable", probe.Place{}),
-	}
+// servers are one of each kind, with some messages.
+type servers struct {
+	database   string
+	redis      *brokers.Redis
+	beanstalkd *brokers.Beanstalkd
+	rabbitmq   *brokers.RabbitMQ
+	queues     *brokers.SQS
+	aws        string // the queues and CloudWatch
+	targets    map[string]probe.Target
 }
 
-func benchmarkTable(b *testing.B) string {
-	b.Helper()
-	url := sharedDatabase(b)
-	execute(b, url, messagesTable)
-	execute(b, url, `INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at)
+// transportsOf the n-th resource: a table, a stream, and of the other types one in turn.
+func (s *servers) transportsOf(n int) []probe.Target {
+	other := []string{"amqp", "beanstalkd", "sqs"}[n%3]
+	return []probe.Target{s.targets["doctrine"], s.targets["redis"], s.targets[other]}
+}
+
+func startServers(t testing.TB) *servers {
+	t.Helper()
+	s := &servers{database: sharedDatabase(t), redis: brokers.RunRedis(t), beanstalkd: brokers.Run(t, brokers.StartBeanstalkd), rabbitmq: brokers.Run(t, brokers.StartRabbitMQ)}
+	execute(t, s.database, messagesTable)
+	execute(t, s.database, `INSERT INTO messenger_messages (body, headers, queue_name, created_at, available_at)
 		SELECT 'x', '{}', 'default', '2024-01-01', '2024-01-01' FROM generate_series(1, 1000)`)
-	return url
+	client := dial(t, s.redis.URL())
+	fillStream(t, client, 1000)
+	deliver(t, client, "symfony", 100, false)
+	if err := client.Close(); err != nil {
+		t.Fatal(err)
+	}
+	channel := channelOf(t, s.rabbitmq.URL())
+	publish(t, channel, "orders", nil, rabbitmq.Publishing{Timestamp: time.Now()})
+	s.queues = brokers.Run(t, brokers.StartSQS)
+	sendToQueue(t, s.queues, "orders", 1)
+	metrics := &brokers.CloudWatch{Region: "eu-west-1", AccessKey: "key", SecretKey: "hunter2", Metrics: []brokers.MetricValue{sqsAge("orders", time.Now().Add(-time.Minute), 60)}}
+	both := httptest.NewServer(metrics.BesideSQS(s.queues))
+	t.Cleanup(both.Close)
+	s.aws = both.URL
+	s.targets = map[string]probe.Target{
+		"redis":      target(t, redelivery.Redis, s.redis.URL()+"/orders", probe.Place{}),
+		"beanstalkd": target(t, redelivery.Beanstalkd, "beanstalkd://"+s.beanstalkd.Address(), probe.Place{}),
+		"doctrine":   inDatabase(t, "doctrine://default", s.database, probe.Place{}),
+		"amqp":       target(t, redelivery.AMQP, s.rabbitmq.ManagementURL(), probe.Place{Queue: "orders"}),
+		"sqs":        target(t, redelivery.SQS, strings.Replace(s.aws, "http://", "sqs://key:hunter2@", 1)+"/orders?sslmode=disable", probe.Place{}),
+	}
+	return s
 }
 
 func cpuTime(b *testing.B) time.Duration {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,8 @@ const (
 	scanPage = 500
 	// scanLimit is how many entries one look goes through at most.
 	scanLimit = 10_000
+	// countBytes is how much one look fetches of messages that it only counts.
+	countBytes = 2 << 20
 )
 
 // redisStream looks at the stream, its consumer group and the set of delayed messages.
@@ -72,7 +75,7 @@ func (l *streamLook) readPending(ctx context.Context) error {
 	start := "-"
 	for read < min(l.state.Pending, scanLimit) {
 		entries, err := l.client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: l.stream, Group: l.group, Start: start, End: "+", Count: scanPage}).Result()
-		if missing := l.missingRight(err, "XPENDING"); missing || err != nil {
+		if missing := l.missingRight(err); missing || err != nil {
 			l.seen.InFlight = l.state.Pending
 			return unless(missing, err)
 		}
@@ -104,8 +107,8 @@ func (l *streamLook) readPending(ctx context.Context) error {
 // readWaiting counts what was not delivered yet. Redis knows the lag but for a stream
 // from which entries were deleted in between; then the entries themselves are counted.
 func (l *streamLook) readWaiting(ctx context.Context) error {
-	first, err := l.after(ctx, l.state.LastDeliveredID, 1)
-	missing := l.missingRight(err, "XRANGE")
+	first, err := l.client.XRangeN(ctx, l.stream, "("+l.state.LastDeliveredID, "+", 1).Result()
+	missing := l.missingRight(err)
 	if err != nil && !missing {
 		return err
 	}
@@ -123,31 +126,43 @@ func (l *streamLook) readWaiting(ctx context.Context) error {
 	return nil
 }
 
+// countWaiting counts the entries after the last that was delivered. Where they are many it
+// counts those before instead: a worker deletes what it has acknowledged, so that these are
+// few.
 func (l *streamLook) countWaiting(ctx context.Context) error {
-	l.seen.Pending = 0
-	last := l.state.LastDeliveredID
-	for l.seen.Pending < scanLimit {
-		entries, err := l.after(ctx, last, scanPage)
-		if l.missingRight(err, "XRANGE") {
-			return nil
+	last, length := l.state.LastDeliveredID, *l.seen.Settings.StreamLength
+	waiting, complete, err := l.count(ctx, "("+last, "+")
+	if err == nil && !complete {
+		var delivered int64
+		if delivered, complete, err = l.count(ctx, "-", last); complete {
+			waiting = max(length-delivered, waiting)
 		}
-		if err != nil {
-			return err
-		}
-		l.seen.Pending += int64(len(entries))
-		if len(entries) < scanPage {
-			return nil
-		}
-		last = entries[len(entries)-1].ID
 	}
-	// What is neither pending nor acknowledged and deleted waits.
-	l.seen.Pending = max(*l.seen.Settings.StreamLength-l.state.Pending, l.seen.Pending)
-	l.seen.gap(fmt.Sprintf("redis does not know the lag of the group %s, and more than %d messages wait: their number is the stream's length without the pending entries, which counts too many unless delete_after_ack is on", l.group, scanLimit))
+	if missing := l.missingRight(err); missing || err != nil {
+		return unless(missing, err)
+	}
+	l.seen.Pending = waiting
+	if !complete {
+		// What is neither pending nor acknowledged and deleted waits.
+		l.seen.Pending = max(length-l.state.Pending, waiting)
+		l.seen.gap(fmt.Sprintf("redis does not know the lag of the group %s, and the messages are too many or too large to count them: those that wait are taken to be the stream's length without the pending entries, which counts too many unless delete_after_ack is on", l.group))
+	}
 	return nil
 }
 
-func (l *streamLook) after(ctx context.Context, id string, count int64) ([]redis.XMessage, error) {
-	return l.client.XRangeN(ctx, l.stream, "("+id, "+", count).Result()
+// count goes through the entries of a range; complete is false when that is given up.
+func (l *streamLook) count(ctx context.Context, start, end string) (count int64, complete bool, err error) {
+	total := 0
+	for entry, err := range Entries(ctx, l.client, l.stream, start, end) {
+		if err != nil {
+			return 0, false, err
+		}
+		if total += sizeOf(entry); total > countBytes || count == scanLimit {
+			return count, false, nil
+		}
+		count++
+	}
+	return count, true, nil
 }
 
 // readDelayed counts the delayed messages. One whose time has come waits for a worker to
@@ -155,11 +170,11 @@ func (l *streamLook) after(ctx context.Context, id string, count int64) ([]redis
 func (l *streamLook) readDelayed(ctx context.Context) error {
 	now := strconv.FormatInt(time.Now().UnixMilli(), 10)
 	due, err := l.client.ZCount(ctx, l.delayed, "-inf", now).Result()
-	if missing := l.missingRight(err, "ZCOUNT"); missing || err != nil {
+	if missing := l.missingRight(err); missing || err != nil {
 		return unless(missing, err)
 	}
 	all, err := l.client.ZCard(ctx, l.delayed).Result()
-	if missing := l.missingRight(err, "ZCARD"); missing || err != nil {
+	if missing := l.missingRight(err); missing || err != nil {
 		return unless(missing, err)
 	}
 	l.seen.Pending += due
@@ -167,16 +182,27 @@ func (l *streamLook) readDelayed(ctx context.Context) error {
 	return nil
 }
 
-// missingRight notes a command that the user may not run.
-func (l *streamLook) missingRight(err error, command string) bool {
+// missingRight notes what the user may not do.
+func (l *streamLook) missingRight(err error) bool {
 	if err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {
 		return false
 	}
-	gap := fmt.Sprintf("the user may not run %s on %s: grant it with ACL SETUSER (+%s)", command, l.stream, strings.ToLower(command))
-	if !slices.Contains(l.seen.Gaps, gap) {
+	if gap := l.denied(err.Error()); !slices.Contains(l.seen.Gaps, gap) {
 		l.seen.gap(gap)
 	}
 	return true
+}
+
+// deniedCommand is how an answer of redis names the command; without one it is about a key.
+var deniedCommand = regexp.MustCompile(`'([a-z|]+)' command`)
+
+// denied says which right is missing, and how to grant it.
+func (l *streamLook) denied(answer string) string {
+	found := deniedCommand.FindStringSubmatch(answer)
+	if found == nil {
+		return fmt.Sprintf("the user may not read the keys %s and %s: grant them with ACL SETUSER (~%[1]s ~%[2]s)", l.stream, l.delayed)
+	}
+	return fmt.Sprintf("the user may not run %s on %s: grant it with ACL SETUSER (+%s)", strings.ToUpper(strings.ReplaceAll(found[1], "|", " ")), l.stream, found[1])
 }
 
 func unless(handled bool, err error) error {
@@ -204,7 +230,13 @@ func (l *streamLook) explain(err error) error {
 	case word == "WRONGPASS", word == "NOAUTH", strings.HasPrefix(text, "ERR AUTH"):
 		return failed(ReasonAuthenticationFailed, "%s refused the user or the password of the DSN", l.target.Broker())
 	case word == "NOPERM":
-		return failed(ReasonPermissionDenied, "%s: the user may not run XINFO GROUPS and XLEN on %s: grant them with ACL SETUSER (+xinfo|groups +xlen)", l.target.Broker(), l.stream)
+		return failed(ReasonPermissionDenied, "%s: %s", l.target.Broker(), l.denied(text))
+	case word == "CLUSTERDOWN":
+		return failed(ReasonUnreachable, "%s: the cluster serves no keys while some of its slots have no node: redis-cli cluster info, and cluster nodes, say which", l.target.Broker())
+	case strings.Contains(text, "cluster support disabled"):
+		return failed(ReasonInvalidURL, "%s is no cluster: several hosts, host[...] and redis_cluster in a DSN are for one; write a single host before the path", l.target.Broker())
+	case word == "MOVED":
+		return failed(ReasonInvalidURL, "%s is a node of a cluster: list its nodes in the DSN, or add redis_cluster=1", l.target.Broker())
 	}
 	return err
 }

@@ -3,13 +3,15 @@ package probe
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/messaginginbox/operator/internal/redelivery"
 )
 
 // quiet drops what the client library logs by itself: each failure is in a status.
@@ -26,31 +28,30 @@ func (t Target) StreamKeys() (stream, delayed, group string) {
 	return stream, stream + "__queue", cmp.Or(t.Place.Group, t.option("group", "symfony"))
 }
 
-// NewRedis is a client with one connection to each node: a single server, a cluster when
-// the DSN lists several hosts, or the master that sentinels name. It connects when it is
-// first used. Close it.
+// NewRedis is a client with one connection to each node that it needs: to a single server,
+// to the master that sentinels name, or to nodes of a cluster. As for Symfony, several hosts
+// are those of a cluster, unless a master is named. It connects when it is first used. Close it.
 func NewRedis(target Target) (redis.UniversalClient, error) {
-	options, err := redisOptions(target)
-	if err != nil {
-		return nil, err
+	addresses := redisAddresses(target)
+	if len(addresses) == 0 {
+		return nil, failed(ReasonInvalidURL, "the DSN names no host: expected %s", expectedURL[target.Type])
 	}
-	return redis.NewUniversalClient(options), nil
-}
-
-func redisOptions(target Target) (*redis.UniversalOptions, error) {
-	dsn := &target.dsn.Address
-	user, password := dsn.Login()
 	database, err := strconv.Atoi(target.option("dbindex", "0"))
 	if err != nil {
 		return nil, failed(ReasonInvalidURL, "dbindex in the DSN is not a number")
 	}
+	user, password := target.dsn.Address.Login()
+	if auth := target.option("auth", ""); auth != "" { // Symfony prefers it
+		user, password = "", auth
+	}
+	dialer := redisDialer{encryption: target.encryption()}
 	options := &redis.UniversalOptions{
-		Addrs:                 redisAddresses(target),
-		MasterName:            target.option("sentinel", target.option("sentinel_master", target.option("redis_sentinel", ""))),
+		Addrs:                 addresses[:1],
+		Dialer:                dialer.dial,
 		Username:              user,
-		Password:              cmp.Or(password, target.option("auth", "")),
+		Password:              password,
 		DB:                    database,
-		DialTimeout:           DefaultTimeLimit,
+		DialTimeout:           dialTimeout,
 		ReadTimeout:           DefaultTimeLimit,
 		MaxRetries:            -1, // the next look is the retry
 		PoolSize:              1,
@@ -60,44 +61,54 @@ func redisOptions(target Target) (*redis.UniversalOptions, error) {
 		DialerRetries:         1,
 		ContextTimeoutEnabled: true,
 	}
-	if len(options.Addrs) == 0 {
-		return nil, failed(ReasonInvalidURL, "the DSN names no host: expected %s", expectedURL[target.Type])
+	switch master := target.masterName(); {
+	case master != "":
+		options.Dialer = (&sentinels{redisDialer: dialer, addresses: addresses, masterName: master, broker: target.Broker()}).dial
+	case target.isCluster():
+		options.Addrs, options.IsClusterMode = addresses, true
+		options.Dialer = (&cluster{redisDialer: dialer}).dial
 	}
-	if options.MasterName != "" {
-		options.SentinelPassword = target.option("sentinel_auth", "")
-	}
-	if dsn.Scheme == "rediss" || target.option("tls", "") == "1" || target.option("tls", "") == "true" {
-		options.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: target.Authorities}
-	}
-	if strings.HasPrefix(options.Addrs[0], "/") {
-		options.Addrs = options.Addrs[:1]
-		socket := options.Addrs[0]
-		options.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{Timeout: DefaultTimeLimit}).DialContext(ctx, "unix", socket)
-		}
-	}
-	return options, nil
+	return redis.NewUniversalClient(options), nil
+}
+
+// masterName is the name by which sentinels know the master; "" when there are none.
+func (t Target) masterName() string {
+	return t.option("sentinel", t.option("redis_sentinel", t.option("sentinel_master", "")))
+}
+
+// isCluster says whether the target is a cluster of redis, as Symfony reads its DSN.
+func (t Target) isCluster() bool {
+	return t.Type == redelivery.Redis && t.masterName() == "" &&
+		(len(redisAddresses(t)) > 1 || len(t.subOptions("host")) > 0 || t.dsn.Setting("redis_cluster").IsTrue())
 }
 
 // redisAddresses reads the hosts before the path, else those of host[...] in the query,
 // else the path of a socket.
 func redisAddresses(target Target) []string {
-	const port = "6379"
 	var addresses []string
 	for host := range strings.SplitSeq(target.dsn.Address.Host.String(), ",") {
 		if host = strings.TrimSpace(host); host != "" {
-			addresses = append(addresses, withPort(host, port))
+			addresses = append(addresses, redisAddress(host))
 		}
 	}
-	for _, option := range target.dsn.Address.Query {
-		if option.Name == "host" && len(option.Sub) == 1 {
-			addresses = append(addresses, withPort(option.Sub[0], cmp.Or(option.Value.String(), port)))
-		}
+	if len(addresses) > 0 {
+		return addresses
 	}
+	for host := range target.subOptions("host") {
+		addresses = append(addresses, redisAddress(host))
+	}
+	slices.Sort(addresses)
 	if socket := target.dsn.Address.Path.String(); len(addresses) == 0 && socket != "" {
 		addresses = append(addresses, socket)
 	}
 	return addresses
+}
+
+func redisAddress(host string) string {
+	if strings.HasPrefix(host, "/") {
+		return strings.TrimSuffix(host, ":") // Symfony's sign of a socket
+	}
+	return withPort(host, "6379")
 }
 
 func withPort(host, port string) string {

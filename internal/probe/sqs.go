@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,8 +14,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
-	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
@@ -29,8 +28,11 @@ func sqsQueue(ctx context.Context, target Target) (Observation, error) {
 	if err != nil {
 		return Observation{}, err
 	}
+	connection := newSingleConnection(target.authorities)
+	defer connection.close()
+	place.http = connection.client()
 	client := sqs.New(sqs.Options{
-		Region: place.region, BaseEndpoint: place.endpoint, Credentials: place.credentials,
+		Region: place.region, BaseEndpoint: place.endpoint, Credentials: place.credentials, HTTPClient: place.http,
 		Retryer: aws.NopRetryer{}, // the next look is the retry
 	})
 	queueURL, err := place.queueURL(ctx, client)
@@ -47,8 +49,8 @@ func sqsQueue(ctx context.Context, target Target) (Observation, error) {
 	if err != nil {
 		return Observation{}, failed(ReasonUnexpectedError, "%s: the attributes of the queue %s: %s", target.Broker(), place.queue, err)
 	}
-	if observation.Pending > 0 {
-		place.readAge(ctx, &observation)
+	if observation.Pending+observation.InFlight > 0 {
+		place.readAge(ctx, target, &observation)
 	}
 	return observation, nil
 }
@@ -59,6 +61,7 @@ type sqsPlace struct {
 	url                    string  // of the queue, when the DSN is that
 	endpoint               *string // nil: the service's own in the region
 	credentials            aws.CredentialsProvider
+	http                   *http.Client
 }
 
 var serviceHost = regexp.MustCompile(`^sqs\.([\w-]+)\.amazonaws\.com(\.cn)?$`)
@@ -162,46 +165,6 @@ func readAttributes(attributes map[string]string) (Observation, error) {
 	return observation, nil
 }
 
-// ageWindow is how far back CloudWatch is asked: it learns the age once a minute, late.
-const ageWindow = 15 * time.Minute
-
-// readAge asks CloudWatch. Without the right to, the rest still counts.
-func (p sqsPlace) readAge(ctx context.Context, observation *Observation) {
-	if p.endpoint != nil {
-		observation.gap("the age of the oldest message is not known: CloudWatch has it only for queues of AWS")
-		return
-	}
-	client := cloudwatch.New(cloudwatch.Options{Region: p.region, Credentials: p.credentials, Retryer: aws.NopRetryer{}})
-	now := time.Now()
-	answer, err := client.GetMetricStatistics(ctx, &cloudwatch.GetMetricStatisticsInput{
-		Namespace: aws.String("AWS/SQS"), MetricName: aws.String("ApproximateAgeOfOldestMessage"),
-		Dimensions: []cloudwatchtypes.Dimension{{Name: aws.String("QueueName"), Value: &p.queue}},
-		StartTime:  aws.Time(now.Add(-ageWindow)), EndTime: &now, Period: aws.Int32(60),
-		Statistics: []cloudwatchtypes.Statistic{cloudwatchtypes.StatisticMaximum},
-	})
-	if err != nil {
-		observation.gap("the age of the oldest message is not known: CloudWatch did not tell it; allow cloudwatch:GetMetricStatistics to the user of the DSN")
-		return
-	}
-	readDatapoints(answer.Datapoints, observation)
-}
-
-// readDatapoints takes the newest age. What entered is rounded to the minute: the service
-// itself knows no better, and one message must not seem to move.
-func readDatapoints(datapoints []cloudwatchtypes.Datapoint, observation *Observation) {
-	var newest *cloudwatchtypes.Datapoint
-	for i := range datapoints {
-		point := &datapoints[i]
-		if point.Timestamp != nil && point.Maximum != nil && (newest == nil || point.Timestamp.After(*newest.Timestamp)) {
-			newest = point
-		}
-	}
-	if newest != nil {
-		age := time.Duration(*newest.Maximum) * time.Second
-		observation.sawOldest(newest.Timestamp.Add(-age).Truncate(time.Minute))
-	}
-}
-
 // explain says what an answer of the service means here.
 func (p sqsPlace) explain(target Target, err error) error {
 	var (
@@ -221,10 +184,16 @@ func (p sqsPlace) explain(target Target, err error) error {
 		return failed(ReasonQueueNotFound, "%s has no queue %s in the region %s: check observe.queue, or the DSN's path", target.Broker(), p.queue, p.region)
 	case strings.Contains(code, "AccessDenied"):
 		return failed(ReasonPermissionDenied, "%s: allow sqs:GetQueueUrl and sqs:GetQueueAttributes on the queue %s to the user of the DSN", target.Broker(), p.queue)
-	case strings.Contains(code, "InvalidClientTokenId"), strings.Contains(code, "SignatureDoesNotMatch"), strings.Contains(code, "UnrecognizedClient"), strings.Contains(code, "ExpiredToken"):
+	case refusesCredentials(code):
 		return failed(ReasonAuthenticationFailed, "%s refused the credentials of the DSN (%s)", target.Broker(), code)
 	case errors.As(err, &reply) && reply.HTTPStatusCode() >= 500:
 		return failed(ReasonUnexpectedError, "%s answered with the status %d", target.Broker(), reply.HTTPStatusCode())
 	}
 	return failed(ReasonUnexpectedError, "%s refused: %s", target.Broker(), excerpt(code, target.secrets()))
 }
+
+// refusesCredentials says that the code of an answer of AWS is about them: a wrong key, a wrong
+// secret, an old token. Its services have several names for each.
+func refusesCredentials(code string) bool { return credentialCodes.MatchString(code) }
+
+var credentialCodes = regexp.MustCompile("InvalidClientTokenId|UnrecognizedClient|InvalidSignature|SignatureDoesNotMatch|IncompleteSignature|MissingAuthenticationToken|ExpiredToken")

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,22 @@ func shown(seen probe.Observation) string {
 
 func of[T any](value T) *T { return &value }
 
+// measured looks once and expects that to take under a second, and under 20 MB of memory
+// even if none of it were ever freed.
+func measured(t testing.TB, target probe.Target) probe.Observation {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	started := time.Now()
+	seen := look(t, target)
+	took := time.Since(started)
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; took > time.Second || used > 20<<20 {
+		t.Errorf("took %s and %d bytes, want under 1 s and 20 MB", took, used)
+	}
+	return seen
+}
+
 // eventually looks until the counts are the wanted ones: a broker's statistics lag.
 func eventually(t testing.TB, target probe.Target, want probe.Observation) {
 	t.Helper()
@@ -90,3 +107,21 @@ func sharedDatabase(t testing.TB) string {
 	t.Helper()
 	return postgres.Shared(t).NewDatabase(t)
 }
+
+// trusting is the target that trusts the authority; nil is none.
+func trusting(t testing.TB, target probe.Target, authority []byte) probe.Target {
+	t.Helper()
+	if authority == nil {
+		return target
+	}
+	made, err := target.WithAuthorities(authority)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+const (
+	untrusted = "an authority that is not trusted"
+	nextStep  = "observe.caSecretRef"
+)

@@ -2,7 +2,6 @@ package probe
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
@@ -11,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/messaginginbox/operator/internal/messenger"
 	"github.com/messaginginbox/operator/internal/redelivery"
@@ -40,21 +37,18 @@ type Target struct {
 	// RedeliverTimeout after which a delivered message of a doctrine or redis transport
 	// counts as stuck.
 	RedeliverTimeout time.Duration
-	// Open returns the pool of the database of a doctrine transport.
-	Open func(context.Context) (*pgxpool.Pool, error)
-	// Authorities sign the broker's certificate; nil stands for the system's.
-	Authorities *x509.CertPool
-	// Database says, for a doctrine transport, which one it is, without credentials.
-	Database string
 
-	rawURL     string
-	dsn        *messenger.Transport
-	management *url.URL // of RabbitMQ, when the URL is that of its management API
+	rawURL      string
+	dsn         *messenger.Transport
+	management  *url.URL // of RabbitMQ, when the URL is that of its management API
+	database    *pooled  // of a doctrine transport
+	authorities *x509.CertPool
+	trusted     string // a digest of the authorities
 }
 
 // NewTarget understands the URL of a transport: its DSN with the query's options, or for
-// amqp also the URL of RabbitMQ's management API. For doctrine it may also be empty: the
-// database then comes from Open alone. The error is a *Failure.
+// amqp also the URL of RabbitMQ's management API. For doctrine see NewDoctrineTarget. The
+// error is a *Failure.
 func NewTarget(name string, transportType redelivery.Type, rawURL string, place Place) (Target, error) {
 	target := Target{Transport: name, Type: transportType, Place: place, RedeliverTimeout: redelivery.DefaultRedeliverTimeout}
 	rawURL = strings.TrimSpace(rawURL)
@@ -81,7 +75,7 @@ func NewTarget(name string, transportType redelivery.Type, rawURL string, place 
 
 var expectedURL = map[redelivery.Type]string{
 	redelivery.Doctrine:   "doctrine://CONNECTION, or the URL of the database",
-	redelivery.Redis:      "redis://host:6379/stream/group, or rediss:// with TLS",
+	redelivery.Redis:      "redis://host:6379/stream/group, or rediss:// with TLS, or valkey:// or valkeys://",
 	redelivery.AMQP:       "the management API's, such as http://user:password@host:15672, or amqp://user:password@host/vhost",
 	redelivery.Beanstalkd: "beanstalkd://host:11300",
 	redelivery.SQS:        "https://sqs.REGION.amazonaws.com/ACCOUNT/QUEUE?access_key=...&secret_key=...",
@@ -90,13 +84,24 @@ var expectedURL = map[redelivery.Type]string{
 // Broker is the address without credentials: targets with the same one share a broker.
 func (t Target) Broker() string {
 	switch {
-	case t.Type == redelivery.Doctrine && t.Database != "":
-		return t.Database
+	case t.database != nil:
+		return t.database.config.String()
 	case t.management != nil:
 		return t.management.Scheme + "://" + t.management.Host
+	case t.Type == redelivery.Redis && t.dsn.Address.Host.String() == "":
+		return t.dsn.Address.Scheme + "://" + strings.Join(redisAddresses(t), ",")
 	default:
 		return t.dsn.Address.Scheme + "://" + cmp.Or(t.dsn.Address.Host.String(), t.dsn.Address.Path.String())
 	}
+}
+
+// sharedBroker is the same for targets that are looked at one after the other. Each master
+// behind sentinels is a broker.
+func (t Target) sharedBroker() string {
+	if t.Type == redelivery.Redis && t.masterName() != "" {
+		return t.Broker() + " " + t.masterName()
+	}
+	return t.Broker()
 }
 
 // String is the broker: a Target that is printed shows no credential.
@@ -120,6 +125,38 @@ func (t Target) secrets() []string {
 // option of the DSN, else the default.
 func (t Target) option(name, byDefault string) string {
 	return cmp.Or(t.dsn.Setting(name).Text(), byDefault)
+}
+
+// subOptions are the options NAME[KEY] of the DSN by their keys.
+func (t Target) subOptions(name string) map[string]string {
+	values := map[string]string{}
+	for _, option := range t.dsn.Address.Query {
+		if option.Name == name && len(option.Sub) == 1 {
+			values[option.Sub[0]] = option.Value.String()
+		}
+	}
+	return values
+}
+
+// WithAuthorities returns the same target, of which the certificate must be signed by one
+// of the authorities, in PEM. Else the system's count, or for a database what its URL says.
+// The error is a *Failure.
+func (t Target) WithAuthorities(pem []byte) (Target, error) {
+	if t.database != nil {
+		config, err := t.database.config.WithCA(pem)
+		if err != nil {
+			return Target{}, failed(reasonOf(err), "%s", err)
+		}
+		t.database = t.database.with(config)
+		return t, nil
+	}
+	t.authorities = x509.NewCertPool()
+	if !t.authorities.AppendCertsFromPEM(pem) {
+		return Target{}, failed(ReasonInvalidURL, "no certificate in PEM: it must begin with -----BEGIN CERTIFICATE-----")
+	}
+	digest := sha256.Sum256(pem)
+	t.trusted = hex.EncodeToString(digest[:])
+	return t, nil
 }
 
 // Declared are the settings of the transport that its DSN declares.
@@ -165,9 +202,14 @@ func (t Target) duration(option string, unit time.Duration) *time.Duration {
 	return &duration
 }
 
-// identity is a digest of all that decides what a look sees, credentials included.
+// identity is a digest of all that decides what a look sees, credentials and authorities
+// included.
 func (t Target) identity() string {
-	digest := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %s", t.Transport, t.Type, t.rawURL, fmt.Sprint(t.Place), t.Database, t.RedeliverTimeout))
+	database := ""
+	if t.database != nil {
+		database = t.database.config.Fingerprint()
+	}
+	digest := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %s", t.Transport, t.Type, t.rawURL, fmt.Sprint(t.Place), database, t.trusted, t.RedeliverTimeout))
 	return hex.EncodeToString(digest[:])
 }
 

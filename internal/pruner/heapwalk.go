@@ -81,14 +81,14 @@ func (w *heapWalk) step(ctx context.Context, size int) (int64, error) {
 
 func (w *heapWalk) visit(ctx context.Context, from, end int64) (int64, error) {
 	var rows int64
-	visit := w.table.visit(w.dryRun, expiredInPages+w.table.pageRange, &rows, from, end, w.table.value(w.cutoff))
+	visit := w.table.visit(w.dryRun, expiredInPages+w.table.pageRange, &rows, w.table.held.digests, from, end, w.table.value(w.cutoff))
 	return rows, w.session.transaction(ctx, visit)
 }
 
-func (w *heapWalk) lookup(ctx context.Context, size int, ids []string) (heldRecords, error) {
+func (w *heapWalk) lookup(ctx context.Context, size int, digests []int64) (heldRecords, error) {
 	end, last := w.end(size)
 	var found heldRecords
-	err := w.session.transaction(ctx, w.table.lookup(expiredInPages+w.table.pageRange, ids, &found, w.open[0].from, end, w.table.value(w.cutoff)))
+	err := w.session.transaction(ctx, w.table.lookup(expiredInPages+w.table.pageRange, digests, &found, w.open[0].from, end, w.table.value(w.cutoff)))
 	if err == nil {
 		w.advance(end, last)
 	}

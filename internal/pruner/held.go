@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
+	"sort"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,11 +15,35 @@ import (
 // locks none of them.
 const lookupBatch = 50_000
 
-// heldRecords are expired records whose messages still wait.
+// digestBatch is how many ids one statement turns into digests.
+const digestBatch = 10_000
+
+// heldRecords are expired records whose messages still wait: of each the time, as a value of
+// the column, and the digest of its id.
 type heldRecords struct {
-	count  int64
-	oldest *time.Time // as a value of the column
-	ids    []string   // normalized
+	times   []time.Time
+	digests []int64
+}
+
+func (h *heldRecords) add(more heldRecords) {
+	h.times, h.digests = append(h.times, more.times...), append(h.digests, more.digests...)
+}
+
+// within are the digests of the records from a time up to, without, another. The records
+// must be in the order of time.
+func (h *heldRecords) within(from, to time.Time) []int64 {
+	first, _ := slices.BinarySearchFunc(h.times, from, time.Time.Compare)
+	last, _ := slices.BinarySearchFunc(h.times, to, time.Time.Compare)
+	return h.digests[first:last]
+}
+
+type byTime heldRecords
+
+func (b *byTime) Len() int           { return len(b.times) }
+func (b *byTime) Less(i, j int) bool { return b.times[i].Before(b.times[j]) }
+func (b *byTime) Swap(i, j int) {
+	b.times[i], b.times[j] = b.times[j], b.times[i]
+	b.digests[i], b.digests[j] = b.digests[j], b.digests[i]
 }
 
 // unreadError says that the waiting messages are not known.
@@ -34,10 +59,13 @@ func (e *unreadError) Error() string {
 // Unwrap returns the cause.
 func (e *unreadError) Unwrap() error { return e.cause }
 
-// normalized is an id in the form in which it is compared: the column may be a uuid,
-// which PostgreSQL shows with dashes and in small letters. Two ids that differ in nothing
-// else both hold, which does no harm.
-func normalized(id string) string { return strings.ReplaceAll(strings.ToLower(id), "-", "") }
+// digestOf is an expression for the number by which an id is compared: a hundred thousand ids
+// are long, and every slice would carry them. The column may be a uuid, which PostgreSQL shows
+// with dashes and in small letters. Two ids that differ in nothing else both hold, and so would
+// two with one digest, which does no harm.
+func digestOf(id string) string {
+	return `hashtextextended(replace(lower(` + id + `::text COLLATE "C"), '-', ''), 0)`
+}
 
 // holdBack finds the expired records whose messages still wait in a queue, and makes the
 // table keep them. It returns the reason to stop, if any.
@@ -53,7 +81,9 @@ func normalized(id string) string { return strings.ReplaceAll(strings.ToLower(id
 // handling, and in a stream or table its next copy is written before the old one goes.
 //
 // The records are looked for in the order of time or of the pages, never through the
-// unique key: its statistics tell how many redeliveries the application skipped.
+// unique key: its statistics tell how many redeliveries the application skipped. A record
+// keeps its time, so that each slice needs to know only of those held records whose time
+// is in it.
 func (r *run) holdBack(ctx context.Context, t *table, c cutoff) (stop string, err error) {
 	if r.options.Waiting == nil {
 		return "", nil
@@ -69,37 +99,53 @@ func (r *run) holdBack(ctx context.Context, t *table, c cutoff) (stop string, er
 		r.report.note("%s", waiting.Note)
 	}
 	if len(waiting.IDs) == 0 {
+		r.report.Held = new(int64)
 		return "", nil
 	}
-	ids := make([]string, len(waiting.IDs))
-	for i, id := range waiting.IDs {
-		ids[i] = normalized(id)
+	digests, err := r.digests(ctx, waiting.IDs)
+	if err != nil {
+		return "", err
 	}
 	w, err := r.newWalk(ctx, *t, c)
 	if err != nil {
 		return "", err
 	}
-	found, stop, err := r.lookupAll(ctx, w, ids)
+	held, stop, err := r.lookupAll(ctx, w, digests)
 	if err != nil || stop != "" {
 		return stop, err
 	}
-	t.held = found.ids
-	r.report.Held = found.count
-	if found.oldest == nil {
+	sort.Sort((*byTime)(&held))
+	t.held = held
+	count := int64(len(held.times))
+	r.report.Held = &count
+	if count == 0 {
 		return "", nil
 	}
-	since, err := instantOf(ctx, r.session, *t, *found.oldest)
+	since, err := instantOf(ctx, r.session, *t, held.times[0])
 	r.report.HeldSince = &since
 	return "", err
 }
 
+// digests has the server compute those of the ids, as it does for the records.
+func (r *run) digests(ctx context.Context, ids []string) ([]int64, error) {
+	digests := make([]int64, 0, len(ids))
+	for some := range slices.Chunk(ids, digestBatch) {
+		var more []int64
+		if err := r.session.read(ctx, &more, `SELECT array_agg(`+digestOf("id")+`) FROM unnest($1::text[]) id`, some); err != nil {
+			return nil, fmt.Errorf("compare the waiting messages: %w", err)
+		}
+		digests = append(digests, more...)
+	}
+	return digests, nil
+}
+
 // lookupAll goes through all expired records. While the table is locked it waits.
-func (r *run) lookupAll(ctx context.Context, w walk, ids []string) (all heldRecords, stop string, err error) {
+func (r *run) lookupAll(ctx context.Context, w walk, digests []int64) (all heldRecords, stop string, err error) {
 	for tries := 0; !w.finished(); {
 		if stop = r.mustStop(ctx); stop != "" {
 			return all, stop, nil
 		}
-		found, err := w.lookup(ctx, lookupBatch, ids)
+		found, err := w.lookup(ctx, lookupBatch, digests)
 		var answer *pgconn.PgError
 		if errors.As(err, &answer) && answer.Code == lockNotAvailable {
 			if tries++; tries > triesOfOneSlice {
@@ -113,11 +159,7 @@ func (r *run) lookupAll(ctx context.Context, w walk, ids []string) (all heldReco
 			return all, "", fmt.Errorf("compare the expired records with the waiting messages: %w", err)
 		}
 		tries = 0
-		all.count += found.count
-		all.ids = append(all.ids, found.ids...)
-		if found.oldest != nil && (all.oldest == nil || found.oldest.Before(*all.oldest)) {
-			all.oldest = found.oldest
-		}
+		all.add(found)
 	}
 	return all, "", nil
 }

@@ -117,8 +117,8 @@ func (r *run) describe(ctx context.Context, t table, c cutoff, w walk) error {
 		verb = "dry run, nothing deleted: would delete"
 	}
 	r.report.note("%s %d records from %s that were older than %s", verb, r.report.RowsDeleted, t.name, c.instant.Format(time.RFC3339))
-	if r.report.Held > 0 {
-		r.report.note("kept %d expired records, the oldest from %s, because their messages still wait in a queue", r.report.Held, r.report.HeldSince.Format(time.RFC3339))
+	if r.report.HeldSince != nil {
+		r.report.note("kept %d expired records, the oldest from %s, because their messages still wait in a queue", *r.report.Held, r.report.HeldSince.Format(time.RFC3339))
 	}
 	if !t.ordered {
 		r.report.note("no btree index on %s, so every page of the table was read", t.column)

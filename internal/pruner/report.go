@@ -59,8 +59,9 @@ type Report struct {
 	// and without an index that could tell.
 	OldestRemaining *time.Time `json:"oldestRemaining,omitempty"`
 	// Held is the number of expired records that were kept because their messages still
-	// wait in a queue.
-	Held int64 `json:"held,omitempty"`
+	// wait in a queue. Unset when the run has no queue to look into, and when it ended
+	// before all of them were compared.
+	Held *int64 `json:"held,omitempty"`
 	// HeldSince is the processed-at time of the oldest of them.
 	HeldSince *time.Time `json:"heldSince,omitempty"`
 	// DurationSeconds of the run.

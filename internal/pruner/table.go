@@ -26,12 +26,12 @@ const (
 
 // table is what the statements need to know of the inbox table.
 type table struct {
-	name      string   // quoted and qualified, for statements and messages
-	column    string   // quoted processed-at column
-	messageID string   // the message's id in the form of normalized, as an expression
-	transport string   // quoted transport column
-	covered   []string // transports whose records may go; nil: all
-	held      []string // such ids of the records that stay although they are expired
+	name      string      // quoted and qualified, for statements and messages
+	column    string      // quoted processed-at column
+	digest    string      // of the message's id, as an expression
+	transport string      // quoted transport column
+	covered   []string    // transports whose records may go; nil: all
+	held      heldRecords // stay although they are expired
 	oid       uint32
 	zoneless  bool   // the column has no time zone
 	timeZone  string // in which a column without time zone is written
@@ -44,7 +44,7 @@ func newTable(c dbschema.Contract, o dbschema.Observed, serverVersion int) table
 		name:      pgx.Identifier{c.Schema, c.Table}.Sanitize(),
 		column:    pgx.Identifier{c.ProcessedAt}.Sanitize(),
 		transport: pgx.Identifier{c.Transport}.Sanitize(),
-		messageID: `replace(lower(` + pgx.Identifier{c.MessageID}.Sanitize() + `::text), '-', '')`,
+		digest:    digestOf(pgx.Identifier{c.MessageID}.Sanitize()),
 		oid:       o.OID,
 		timeZone:  c.TimeZone,
 		pageRange: pageRangeByBounds,
@@ -66,7 +66,7 @@ func newTable(c dbschema.Contract, o dbschema.Observed, serverVersion int) table
 
 // sql fills in the names of the table and of its timestamp column.
 func (t table) sql(statement string) string {
-	return strings.NewReplacer("{table}", t.name, "{time}", t.column, "{id}", t.messageID, "{transport}", t.transport).Replace(statement)
+	return strings.NewReplacer("{table}", t.name, "{time}", t.column, "{digest}", t.digest, "{transport}", t.transport).Replace(statement)
 }
 
 // value is a position as a parameter of the column's very type: of another one, the
@@ -79,9 +79,9 @@ func (t table) value(position time.Time) any {
 }
 
 // visit deletes the records that meet the condition and may go, or under a dry run counts
-// them, into rows.
-func (t table) visit(dryRun bool, condition string, rows *int64, arguments ...any) statement {
-	mayGo, arguments := t.mayGo(arguments)
+// them, into rows. The digests are those of the held records that may meet the condition.
+func (t table) visit(dryRun bool, condition string, rows *int64, held []int64, arguments ...any) statement {
+	mayGo, arguments := t.mayGo(held, arguments)
 	return t.statement(dryRun, condition+mayGo, rows, arguments)
 }
 
@@ -95,29 +95,29 @@ func (t table) statement(dryRun bool, condition string, rows *int64, arguments [
 // mayGo is a condition for the records of covered transports that are not held, and the
 // arguments with its own; empty when all records may go. The expressions keep the planner
 // from the unique key, whose statistics tell how many redeliveries the application skipped.
-func (t table) mayGo(arguments []any) (condition string, all []any) {
+func (t table) mayGo(held []int64, arguments []any) (condition string, all []any) {
 	all = slices.Clone(arguments)
 	if t.covered != nil {
 		all = append(all, t.covered)
 		condition += fmt.Sprintf(` AND ({transport} || '') = ANY ($%d::text[])`, len(all))
 	}
-	if len(t.held) > 0 {
-		all = append(all, t.held)
-		condition += fmt.Sprintf(` AND {id} NOT IN (SELECT unnest($%d::text[]))`, len(all))
+	if len(held) > 0 {
+		all = append(all, held)
+		condition += fmt.Sprintf(` AND {digest} NOT IN (SELECT unnest($%d::bigint[]))`, len(all))
 	}
 	return condition, all
 }
 
 // keepsSome says whether expired records may have to stay.
-func (t table) keepsSome() bool { return t.covered != nil || len(t.held) > 0 }
+func (t table) keepsSome() bool { return t.covered != nil || len(t.held.digests) > 0 }
 
-// lookup finds the records that meet the condition and have one of the ids.
-func (t table) lookup(condition string, ids []string, found *heldRecords, arguments ...any) statement {
-	arguments = append(arguments, ids)
+// lookup finds the records that meet the condition and whose ids have one of the digests.
+func (t table) lookup(condition string, digests []int64, found *heldRecords, arguments ...any) statement {
+	arguments = append(arguments, digests)
 	return statement{
-		sql: t.sql(fmt.Sprintf(`SELECT count(*), min({time}), coalesce(array_agg(DISTINCT {id}), '{}') FROM {table} WHERE %s AND {id} IN (SELECT unnest($%d::text[]))`,
+		sql: t.sql(fmt.Sprintf(`SELECT coalesce(array_agg({time}), '{}'), coalesce(array_agg({digest}), '{}') FROM {table} WHERE %s AND {digest} IN (SELECT unnest($%d::bigint[]))`,
 			condition, len(arguments))),
 		arguments: arguments,
-		row:       []any{&found.count, &found.oldest, &found.ids},
+		row:       []any{&found.times, &found.digests},
 	}
 }

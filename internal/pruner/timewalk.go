@@ -94,7 +94,7 @@ func (w *timeWalk) tryStep(ctx context.Context, size int) (int64, error) {
 	}
 	var rows int64
 	var following boundary
-	visit := w.table.visit(w.dryRun, `{time} >= $1 AND {time} < $2`, &rows, w.table.value(w.open[0].from), w.table.value(end))
+	visit := w.table.visit(w.dryRun, `{time} >= $1 AND {time} < $2`, &rows, w.table.held.within(w.open[0].from, end), w.table.value(w.open[0].from), w.table.value(end))
 	if last {
 		err = w.session.transaction(ctx, visit)
 	} else {
@@ -111,13 +111,13 @@ func (w *timeWalk) tryStep(ctx context.Context, size int) (int64, error) {
 	return rows, nil
 }
 
-func (w *timeWalk) lookup(ctx context.Context, size int, ids []string) (heldRecords, error) {
+func (w *timeWalk) lookup(ctx context.Context, size int, digests []int64) (heldRecords, error) {
 	end, last, _, err := w.locate(ctx, size)
 	if err != nil {
 		return heldRecords{}, err
 	}
 	var found heldRecords
-	err = w.session.transaction(ctx, w.table.lookup(`{time} >= $1 AND {time} < $2`, ids, &found, w.table.value(w.open[0].from), w.table.value(end)))
+	err = w.session.transaction(ctx, w.table.lookup(`{time} >= $1 AND {time} < $2`, digests, &found, w.table.value(w.open[0].from), w.table.value(end)))
 	if err == nil {
 		w.move(end, last)
 	}
@@ -134,7 +134,7 @@ func (w *timeWalk) move(to time.Time, last bool) {
 func (w *timeWalk) stepWithin(ctx context.Context, end time.Time, size int) (int64, error) {
 	var rows int64
 	// The inner condition leaves out what stays: the limit counts records to delete.
-	inner, arguments := w.table.mayGo([]any{w.table.value(w.open[0].from), int64(size)})
+	inner, arguments := w.table.mayGo(w.table.held.within(w.open[0].from, end), []any{w.table.value(w.open[0].from), int64(size)})
 	err := w.session.transaction(ctx, w.table.statement(false, `{time} = $1 AND ctid = ANY (ARRAY(SELECT ctid FROM {table} WHERE {time} = $1`+inner+` LIMIT $2))`, &rows, arguments))
 	w.next = nil
 	switch {

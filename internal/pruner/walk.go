@@ -14,8 +14,8 @@ type walk interface {
 	// moves on. After an error it stands where it stood.
 	step(ctx context.Context, size int) (int64, error)
 	// lookup moves on like step and deletes nothing: it returns those of the records that
-	// have one of the normalized ids.
-	lookup(ctx context.Context, size int, ids []string) (heldRecords, error)
+	// have ids with one of the digests.
+	lookup(ctx context.Context, size int, digests []int64) (heldRecords, error)
 	// skip moves on by about size records and leaves them for reopen.
 	skip(ctx context.Context, size int) error
 	// finished says whether nothing is left to visit but what was skipped.

@@ -8,6 +8,14 @@
 //	  + replay window
 //	  + downtime
 //
+// Without a broker of its own (sync, inMemory) nothing comes back, unless the messages
+// come from an outbox: its relay then handles them, and
+//
+//	W = k * R(outbox) + D(outbox)
+//	  + F + D(failure) + k * R(failure)           with a failure transport of the outbox
+//	  + replay window
+//	  + downtime
+//
 // W is the redelivery window of one transport. R is the latest moment, after a
 // commit whose acknowledgement was lost, at which the broker hands the message out
 // again (redelivery.go). D is the longest that its retry strategy can delay a

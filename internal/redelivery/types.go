@@ -21,7 +21,8 @@ const (
 )
 
 // redelivers is false for the types that handle a message in the process that
-// dispatched it: there is no broker from which it could come back.
+// dispatched it: there is no broker from which it could come back, but for an outbox
+// whose relay is that process.
 func (t Type) redelivers() bool { return t != Sync && t != InMemory }
 
 // Origin says where a value came from.

@@ -57,21 +57,42 @@ func windowOf(t Transport, transports map[string]Transport) Window {
 		w.add(t, TermDeclaredWindow, known(t.Window.or(0)))
 		w.ShorterThan = shorterThan(t)
 	case t.Type.redelivers():
-		w.addOutbox(t, transports)
+		w.addOutbox(t, transports, byDefault(int64(1)))
 		w.add(t, TermRedelivery, redelivery(t).times(lostAcks(t)))
 		w.add(t, TermRetries, retryDelays(t))
 		w.addFailureTransport(t, transports)
-		w.add(t, TermReplay, known(t.ReplayWindow.or(DefaultReplayWindow)))
-		w.add(t, TermDowntime, known(t.MaxDowntime.or(DefaultMaxDowntime)))
+		w.addCircumstances(t)
+	case t.Outbox != "":
+		w.addRelay(t, transports)
 	}
 	return w
 }
 
-// addOutbox adds R + D of the outbox: a relay that dies after it published a message
-// publishes it again. How long a message waits in the outbox does not matter, since
+// addRelay is the window of a transport without a broker behind an outbox: there the
+// relay itself handles the message, so the outbox hands it out again, and what the
+// relay cannot handle goes to the failure transport of the outbox.
+func (w *Window) addRelay(t Transport, transports map[string]Transport) {
+	outbox, exists := transports[t.Outbox]
+	if exists && !outbox.Window.IsSet() && !outbox.Type.redelivers() {
+		return
+	}
+	w.addOutbox(t, transports, lostAcks(t))
+	t.FailureTransport = outbox.FailureTransport
+	w.addFailureTransport(t, transports)
+	w.addCircumstances(t)
+}
+
+// addCircumstances adds what people do to the broker and the workers.
+func (w *Window) addCircumstances(t Transport) {
+	w.add(t, TermReplay, known(t.ReplayWindow.or(DefaultReplayWindow)))
+	w.add(t, TermDowntime, known(t.MaxDowntime.or(DefaultMaxDowntime)))
+}
+
+// addOutbox adds times * R + D of the outbox: a relay that dies after it published a
+// message publishes it again. How long a message waits in the outbox does not matter, since
 // the proof is written when it is handled. Only one level counts: senders store
 // messages in an outbox within their own transaction, so no other outbox is on the way.
-func (w *Window) addOutbox(t Transport, transports map[string]Transport) {
+func (w *Window) addOutbox(t Transport, transports map[string]Transport, times Count) {
 	if t.Outbox == "" {
 		return
 	}
@@ -82,7 +103,7 @@ func (w *Window) addOutbox(t Transport, transports map[string]Transport) {
 	case outbox.Window.IsSet():
 		w.add(t, TermOutboxWindow, known(outbox.Window.or(0)))
 	case outbox.Type.redelivers():
-		w.add(t, TermOutboxRedelivery, redelivery(outbox))
+		w.add(t, TermOutboxRedelivery, redelivery(outbox).times(times))
 		w.add(t, TermOutboxRetries, retryDelays(outbox))
 	}
 }

@@ -157,11 +157,19 @@ func TestWindowAddsItsTerms(t *testing.T) {
 			slices.Concat([]Term{{TermOutboxRedelivery, 90 * second, OriginDefault}, {TermOutboxRetries, 7700 * time.Millisecond, OriginDefault}}, own, []Term{
 				{TermFailureStay, hour, OriginDeclared}, {TermFailureRetries, 7700 * time.Millisecond, OriginDefault}, {TermFailureRedelivery, 180 * second, OriginDeclared},
 			}, around)},
-		"sync":                          {at("orders", Transport{Type: Sync, MaxDowntime: Declared(hour), FailureTransport: "failed"}), nil, nil},
-		"inMemory":                      {at("orders", Transport{Type: InMemory, ReplayWindow: Declared(hour), Outbox: "db_outbox"}), nil, nil},
-		"custom with a declared window": {at("orders", Transport{Type: Custom, Window: Declared(96 * hour), MaxDowntime: Declared(hour)}), nil, []Term{{TermDeclaredWindow, 96 * hour, OriginDeclared}}},
-		"sync with a declared window":   {at("orders", Transport{Type: Sync, Window: Declared(hour)}), nil, []Term{{TermDeclaredWindow, hour, OriginDeclared}}},
-		"a negative declared window":    {at("orders", Transport{Type: Custom, Window: Declared(-hour)}), nil, []Term{{TermDeclaredWindow, 0, OriginDeclared}}},
+		"sync":     {at("orders", Transport{Type: Sync, MaxDowntime: Declared(hour), FailureTransport: "failed"}), nil, nil},
+		"inMemory": {at("orders", Transport{Type: InMemory, ReplayWindow: Declared(hour)}), nil, nil},
+		"sync behind an outbox": {at("orders", Transport{Type: Sync, LostAcks: DeclaredCount(2), MaxDowntime: Declared(48 * hour), ReplayWindow: Declared(hour), Outbox: "db_outbox", FailureTransport: "failed_redis"}),
+			[]Transport{outbox, failedRedis}, slices.Concat([]Term{{TermOutboxRedelivery, 2 * 3662 * second, OriginDeclared}, outboxTerms[1]}, around)},
+		"sync behind an outbox with a failure transport": {at("orders", Transport{Type: Sync, LostAcks: DeclaredCount(2), MaxDowntime: Declared(48 * hour), ReplayWindow: Declared(hour), Outbox: "relayed"}),
+			[]Transport{at("relayed", Transport{Type: Beanstalkd, FailureTransport: "failed"}), failed},
+			slices.Concat([]Term{{TermOutboxRedelivery, 180 * second, OriginDeclared}, {TermOutboxRetries, 7700 * time.Millisecond, OriginDefault}}, failureTerms, around)},
+		"inMemory behind an outbox with a declared window": {at("orders", Transport{Type: InMemory, MaxDowntime: Declared(0), Outbox: "relay"}),
+			[]Transport{at("relay", Transport{Type: Custom, Window: Declared(2 * hour)})}, []Term{{TermOutboxWindow, 2 * hour, OriginDeclared}, {TermDowntime, 0, OriginDeclared}}},
+		"sync behind an outbox that never redelivers": {at("orders", Transport{Type: Sync, Outbox: "memory"}), []Transport{at("memory", Transport{Type: InMemory})}, nil},
+		"custom with a declared window":               {at("orders", Transport{Type: Custom, Window: Declared(96 * hour), MaxDowntime: Declared(hour)}), nil, []Term{{TermDeclaredWindow, 96 * hour, OriginDeclared}}},
+		"sync with a declared window":                 {at("orders", Transport{Type: Sync, Window: Declared(hour)}), nil, []Term{{TermDeclaredWindow, hour, OriginDeclared}}},
+		"a negative declared window":                  {at("orders", Transport{Type: Custom, Window: Declared(-hour)}), nil, []Term{{TermDeclaredWindow, 0, OriginDeclared}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

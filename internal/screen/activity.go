@@ -36,7 +36,11 @@ func (s *screen) tableLine() string {
 		line += ", oldest record " + s.ago(table.OldestRecord)
 	}
 	if table.GrowthPerDay != nil {
-		line += fmt.Sprintf(", %s rows more a day", grouped(*table.GrowthPerDay))
+		line += fmt.Sprintf(", %s rows", grouped(*table.GrowthPerDay))
+		if table.GrowthBytesPerDay != nil {
+			line += fmt.Sprintf(" (%s)", size(*table.GrowthBytesPerDay))
+		}
+		line += " more a day"
 	}
 	return line
 }
@@ -71,6 +75,9 @@ func RunOutcome(run *v1alpha1.PruningRun) string {
 	}
 	if run.Duration != nil {
 		outcome += " in " + run.Duration.Duration.String()
+	}
+	if run.Held != nil && run.HeldSince != nil {
+		outcome += fmt.Sprintf(", %s expired rows held since %s for messages that wait", grouped(*run.Held), run.HeldSince.UTC().Format(time.DateOnly))
 	}
 	return outcome
 }

@@ -103,8 +103,9 @@ func (s *screen) transports() {
 		header = append(header, cell{"PENDING", faint}, cell{"DELAYED", faint}, cell{"IN FLIGHT", faint}, cell{"STUCK", faint}, cell{"OLDEST", faint})
 	}
 	rows := [][]cell{header}
+	roles := assessment.Roles(&s.inbox.Spec)
 	for i := range statuses {
-		rows = append(rows, s.transport(&statuses[i], observed))
+		rows = append(rows, s.transport(&statuses[i], roles[statuses[i].Name].Is, observed))
 		if s.options.Wide {
 			rows = append(rows, terms(&statuses[i])...)
 		}
@@ -112,10 +113,14 @@ func (s *screen) transports() {
 	s.table("  ", rows)
 }
 
-func (s *screen) transport(status *v1alpha1.TransportStatus, observed bool) []cell {
+// transport is one row. A transport that is not covered says what it is instead.
+func (s *screen) transport(status *v1alpha1.TransportStatus, role string, observed bool) []cell {
 	protected := cell{text: "no", style: faint}
-	if status.Covered {
+	switch {
+	case status.Covered:
 		protected = cell{text: "yes"}
+	case role != "":
+		protected.text += ": " + printable(role)
 	}
 	window := cell{"unbounded", red}
 	if status.Window != nil {

@@ -126,14 +126,21 @@ func (h *History) grow(since interval, now time.Time) {
 // growth of a whole retention, at its present bytes per row, rounded. Nil when the
 // growth is not known or no row can tell the size of one.
 func (h *History) ProjectedBytes(rows, bytes int64) *int64 {
+	return h.grownBytes(h.Retention, rows, bytes)
+}
+
+// GrowthBytesPerDay is GrowthPerDay in bytes of the table with its indexes, at its present
+// bytes per row, rounded. Nil when the growth is not known or no row can tell the size of one.
+func (h *History) GrowthBytesPerDay(rows, bytes int64) *int64 {
+	return h.grownBytes(day, rows, bytes)
+}
+
+func (h *History) grownBytes(within time.Duration, rows, bytes int64) *int64 {
 	if h.GrowthPerDay == nil || rows <= 0 {
 		return nil
 	}
-	projected := float64(*h.GrowthPerDay) * (float64(h.Retention) / float64(day)) * (float64(bytes) / float64(rows))
-	if projected > maxProjection {
-		projected = maxProjection
-	}
-	rounded := Round(int64(projected))
+	grown := float64(*h.GrowthPerDay) * (float64(within) / float64(day)) * (float64(bytes) / float64(rows))
+	rounded := Round(int64(min(grown, maxProjection)))
 	return &rounded
 }
 

@@ -129,23 +129,27 @@ func TestGrowthIsOfWholeDays(t *testing.T) {
 	for name, test := range map[string]struct {
 		looks     []Sample
 		growth    int64 // -1: not known
+		bytes     int64 // a day
 		projected int64
 	}{
-		"not known in the first hour":           {[]Sample{inserted(0, 0), inserted(59*time.Minute, 1000)}, -1, -1},
-		"extrapolated in the first day":         {[]Sample{inserted(0, 0), inserted(2*time.Hour, 1000)}, 12_000, 34_000_000},
-		"an idle look does not change it":       {[]Sample{inserted(0, 0), inserted(2*time.Hour, 1000), inserted(3*time.Hour, 1000)}, 12_000, 34_000_000},
-		"a whole day counts as it was":          {[]Sample{inserted(0, 0), inserted(day, 1000)}, 1000, 2_800_000},
-		"the next hours do not change it":       {[]Sample{inserted(0, 0), inserted(day, 1000), inserted(26*time.Hour, 9000)}, 1000, 2_800_000},
-		"the next day does":                     {[]Sample{inserted(0, 0), inserted(day, 1000), inserted(2*day, 9000)}, 8000, 22_000_000},
-		"an idle day shrinks it to nothing":     {[]Sample{inserted(0, 0), inserted(day, 1000), inserted(2*day, 1000)}, 0, 0},
-		"a long absence is averaged":            {[]Sample{inserted(0, 0), inserted(4*day, 1000)}, 250, 700_000},
-		"rounded to its two leading digits":     {[]Sample{inserted(0, 0), inserted(day, 123_456)}, 120_000, 340_000_000},
-		"rows that a reset hid are not counted": {[]Sample{inserted(0, 5000), inserted(day, 1000)}, 0, 0},
+		"not known in the first hour":           {[]Sample{inserted(0, 0), inserted(59*time.Minute, 1000)}, -1, -1, -1},
+		"extrapolated in the first day":         {[]Sample{inserted(0, 0), inserted(2*time.Hour, 1000)}, 12_000, 2_400_000, 34_000_000},
+		"an idle look does not change it":       {[]Sample{inserted(0, 0), inserted(2*time.Hour, 1000), inserted(3*time.Hour, 1000)}, 12_000, 2_400_000, 34_000_000},
+		"a whole day counts as it was":          {[]Sample{inserted(0, 0), inserted(day, 1000)}, 1000, 200_000, 2_800_000},
+		"the next hours do not change it":       {[]Sample{inserted(0, 0), inserted(day, 1000), inserted(26*time.Hour, 9000)}, 1000, 200_000, 2_800_000},
+		"the next day does":                     {[]Sample{inserted(0, 0), inserted(day, 1000), inserted(2*day, 9000)}, 8000, 1_600_000, 22_000_000},
+		"an idle day shrinks it to nothing":     {[]Sample{inserted(0, 0), inserted(day, 1000), inserted(2*day, 1000)}, 0, 0, 0},
+		"a long absence is averaged":            {[]Sample{inserted(0, 0), inserted(4*day, 1000)}, 250, 50_000, 700_000},
+		"rounded to its two leading digits":     {[]Sample{inserted(0, 0), inserted(day, 123_456)}, 120_000, 24_000_000, 340_000_000},
+		"rows that a reset hid are not counted": {[]Sample{inserted(0, 5000), inserted(day, 1000)}, 0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			history := follow(test.looks...)
 			if got := valueOr(history.GrowthPerDay); got != test.growth {
 				t.Errorf("growth = %d a day, want %d", got, test.growth)
+			}
+			if got := valueOr(history.GrowthBytesPerDay(1000, 200_000)); got != test.bytes {
+				t.Errorf("growth = %d bytes a day, want %d", got, test.bytes)
 			}
 			if got := valueOr(history.ProjectedBytes(1000, 200_000)); got != test.projected {
 				t.Errorf("projected = %d bytes, want %d", got, test.projected)

@@ -6,33 +6,26 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/messaginginbox/operator/test/symfony"
 )
 
 const id = "0f9a3b5c7d1e2f4a6b8c0d1e2f3a4b5c"
 
-// envelope is what PHP's serialize() makes of an envelope with the stamp, with a message
-// whose text looks like a stamp without being one.
-const envelope = "O:36:\"Symfony\\Component\\Messenger\\Envelope\":2:{s:44:\"\x00Symfony\\Component\\Messenger\\Envelope\x00stamps\";a:1:{" +
-	"s:48:\"Symfony\\Component\\Messenger\\Stamp\\MessageIdStamp\";a:1:{i:0;O:48:\"Symfony\\Component\\Messenger\\Stamp\\MessageIdStamp\":1:{" +
-	"s:52:\"\x00Symfony\\Component\\Messenger\\Stamp\\MessageIdStamp\x00id\";s:32:\"" + id + "\";}}}" +
-	"s:45:\"\x00Symfony\\Component\\Messenger\\Envelope\x00message\";O:17:\"App\\Message\\Order\":1:{s:4:\"text\";s:3:\"a'b\";}}"
-
-// addSlashes is PHP's addslashes.
-func addSlashes(text string) string {
-	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, `'`, `\'`, "\x00", `\0`).Replace(text)
-}
+// envelope is one that PHP serialized.
+var envelope = symfony.Envelope(id)
 
 func TestAMessageIsIdentified(t *testing.T) {
+	headers, body := symfony.JSON(id)
 	for name, message := range map[string]struct {
 		headers, body string
 		want          []string
 	}{
-		"by Symfony's JSON headers": {`{"type":"App\\Message\\Order","X-Message-Stamp-Symfony\\Component\\Messenger\\Stamp\\MessageIdStamp":"[{\"id\":\"` + id + `\"}]","X-Message-Stamp-Symfony\\Component\\Messenger\\Stamp\\DelayStamp":"[{\"delay\":1000}]"}`,
-			`{"order":5}`, []string{id}},
-		"by two stamps": {`{"X-Message-Stamp-App\\MessageIdStamp":"[{\"id\":\"a\"},{\"id\":\"b\"}]"}`, `{}`, []string{"a", "b"}},
-		"by a body that PHP serialized, as the doctrine transport keeps it": {`[]`, addSlashes(envelope), []string{id}},
+		"by Symfony's JSON headers": {headers, body, []string{id}},
+		"by two stamps":             {`{"X-Message-Stamp-App\\MessageIdStamp":"[{\"id\":\"a\"},{\"id\":\"b\"}]"}`, `{}`, []string{"a", "b"}},
+		"by a body that PHP serialized, as the doctrine transport keeps it": {`[]`, symfony.AddSlashes(envelope), []string{id}},
 		"by such a body without slashes":                                    {`[]`, envelope, []string{id}},
-		"by such a body in base64": {`[]`, base64.StdEncoding.EncodeToString([]byte(addSlashes(strings.ReplaceAll(envelope, "a'b", "a\xffb")))),
+		"by such a body in base64": {`[]`, base64.StdEncoding.EncodeToString([]byte(symfony.AddSlashes(strings.ReplaceAll(envelope, "a'b", "a\xffb")))),
 			[]string{id}},
 		"by a plain header":                                    {`{"message_id":"order-5"}`, `{"order":5}`, []string{"order-5"}},
 		"by a plain header of another spelling":                {`{"X-Message-Id":"order-5"}`, `{}`, []string{"order-5"}},
@@ -66,7 +59,7 @@ func TestAnEntryOfARedisStreamIsUnwrapped(t *testing.T) {
 			t.Errorf("%s: ids %q", name, got)
 		}
 	}
-	if got := identifyEntry(map[string]any{"message": `{"body":"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\x00", `\u0000`).Replace(envelope) + `","headers":[]}`}); !slices.Equal(got, []string{id}) {
+	if got := identifyEntry(map[string]any{"message": symfony.Entry(symfony.PHP(id))}); !slices.Equal(got, []string{id}) {
 		t.Errorf("with a body that PHP serialized: ids %q", got)
 	}
 	if got := identifyEntry(map[string]any{"message_id": "b", "amount": "5"}); !slices.Equal(got, []string{"b"}) {

@@ -20,6 +20,7 @@ import (
 	"github.com/messaginginbox/operator/internal/redelivery"
 	"github.com/messaginginbox/operator/test/brokers"
 	"github.com/messaginginbox/operator/test/postgres"
+	"github.com/messaginginbox/operator/test/symfony"
 )
 
 func TestMain(m *testing.M) { os.Exit(postgres.Main(m, postgres.Options{})) }
@@ -40,12 +41,17 @@ func table(t *testing.T, messages ...[2]string) (probe.Target, *pgx.Conn) {
 			t.Fatal(execErr)
 		}
 	}
-	run(`CREATE TABLE messenger_messages (id bigserial PRIMARY KEY, body text NOT NULL, headers text NOT NULL, queue_name varchar(190) NOT NULL,
-		created_at timestamp(0) NOT NULL DEFAULT now(), available_at timestamp(0) NOT NULL DEFAULT now(), delivered_at timestamp(0))`)
+	run(symfony.MessagesTable)
 	for _, message := range messages {
 		run(`INSERT INTO messenger_messages (headers, body, queue_name) VALUES ($1, $2, 'failed')`, message[0], message[1])
 	}
 	run(`INSERT INTO messenger_messages (headers, body, queue_name) VALUES ($1, '', 'other')`, fmt.Sprintf(stamped, "of another queue"))
+	return failedIn(t, url), conn
+}
+
+// failedIn is the queue failed in the database of the URL.
+func failedIn(t *testing.T, url string) probe.Target {
+	t.Helper()
 	config, err := database.Parse(url)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +62,7 @@ func table(t *testing.T, messages ...[2]string) (probe.Target, *pgx.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return target, conn
+	return target
 }
 
 // stream is a redis failure transport.
@@ -89,7 +95,7 @@ func mustRead(t *testing.T, limit int, targets ...probe.Target) Messages {
 func TestTheWaitingMessagesOfAllQueues(t *testing.T) {
 	failed, _ := table(t,
 		[2]string{fmt.Sprintf(stamped, "a"), "{}"},
-		[2]string{"[]", addSlashes(envelope)},
+		[2]string{"[]", symfony.AddSlashes(envelope)},
 		[2]string{`{"message_id": "b"}`, "{}"},
 		[2]string{"no JSON", "{}"})
 	outbox, client := stream(t)
@@ -131,27 +137,6 @@ func TestMoreThanTheLimitIsSaid(t *testing.T) {
 	}
 	if messages := mustRead(t, 10, failed); messages.Exceeded != "" || len(messages.IDs) != 10 {
 		t.Errorf("exceeded %q by 10 of 10", messages.Exceeded)
-	}
-}
-
-func TestAHundredThousandEntriesOfAStream(t *testing.T) {
-	target, client := stream(t)
-	for batch := range 10 {
-		_, err := client.Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
-			for n := range 10_001 {
-				pipe.XAdd(t.Context(), &redis.XAddArgs{Stream: "failed", Values: []any{"message", `{"body":"` + strings.Repeat("x", 500) + `","headers":` + fmt.Sprintf(stamped, fmt.Sprint(batch, "-", n)) + `}`}})
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	started := time.Now()
-	messages := mustRead(t, Limit, target)
-	t.Logf("read %d ids in %s", len(messages.IDs), time.Since(started).Round(time.Millisecond))
-	if messages.Exceeded != "failed" {
-		t.Errorf("exceeded %q by 100010", messages.Exceeded)
 	}
 }
 

@@ -10,10 +10,6 @@ import (
 	"github.com/messaginginbox/operator/internal/probe"
 )
 
-// page is how many entries one command returns: redis serves nobody else meanwhile, and
-// all of a page is in memory at once.
-const page = 200
-
 // readStream reads the stream from its oldest entry and then the delayed messages. A
 // message that is retried meanwhile gets a later id, or goes to the delayed ones, before
 // its old entry is removed: it is met once at least. A message that leaves the delayed
@@ -40,18 +36,15 @@ func readStream(ctx context.Context, target probe.Target, c *collection) error {
 
 // readEntries returns where the next reading goes on.
 func readEntries(ctx context.Context, client redis.UniversalClient, stream, start string, c *collection) (string, error) {
-	for !c.full() {
-		entries, err := client.XRangeN(ctx, stream, start, "+", page).Result()
+	for entry, err := range probe.Entries(ctx, client, stream, start, "+") {
 		if err != nil {
 			return "", err
 		}
-		for _, entry := range entries {
-			c.add(identifyEntry(entry.Values))
-			start = "(" + entry.ID
-		}
-		if len(entries) < page {
+		if c.full() {
 			break
 		}
+		c.add(identifyEntry(entry.Values))
+		start = "(" + entry.ID
 	}
 	return start, nil
 }
@@ -59,17 +52,21 @@ func readEntries(ctx context.Context, client redis.UniversalClient, stream, star
 // readDelayed goes through the set by rank, from the end: what becomes due meanwhile
 // leaves at the front and does not shift what is still to be read.
 func readDelayed(ctx context.Context, client redis.UniversalClient, key string, c *collection) error {
-	for start := int64(0); !c.full(); start += page {
+	pages := &probe.Pages{}
+	for start := int64(0); !c.full(); {
+		page := pages.Next()
 		members, err := client.ZRevRange(ctx, key, start, start+page-1).Result()
 		if err != nil {
 			return err
 		}
 		for _, member := range members {
 			c.add(identifyEntry(map[string]any{"message": member}))
+			pages.Saw(len(member))
 		}
-		if len(members) < page {
+		if int64(len(members)) < page {
 			return nil
 		}
+		start += page
 	}
 	return nil
 }

@@ -8,22 +8,24 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+
+	"github.com/messaginginbox/operator/test/process"
 )
 
 // Beanstalkd is a running server that keeps its jobs in memory only.
 type Beanstalkd struct {
-	process *process
+	process *process.Process
 	dir     string
 	port    int
 }
 
 // StartBeanstalkd returns once the server takes connections. The context bounds the start only.
 func StartBeanstalkd(ctx context.Context) (*Beanstalkd, error) {
-	program, err := find("beanstalkd", "beanstalkd")
+	program, err := process.Find("beanstalkd", "beanstalkd")
 	if err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(ctx, 1)
+	ports, err := process.FreePorts(ctx, host, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -33,10 +35,11 @@ func StartBeanstalkd(ctx context.Context) (*Beanstalkd, error) {
 	}
 	s := &Beanstalkd{dir: dir, port: ports[0]}
 	command := exec.Command(program, "-l", "127.0.0.1", "-p", strconv.Itoa(s.port)) // #nosec G204 -- a test tool
-	if s.process, err = start(command, dir, "beanstalkd"); err != nil {
+	command.Dir = dir
+	if s.process, err = process.Start(command, "beanstalkd", nil); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if err := s.process.awaitReady(ctx, s.answers); err != nil {
+	if err := s.process.AwaitReady(ctx, s.answers); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return s, nil
@@ -54,4 +57,4 @@ func (s *Beanstalkd) answers(ctx context.Context) error {
 func (s *Beanstalkd) Address() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 
 // Stop ends the server and removes its files.
-func (s *Beanstalkd) Stop() error { return errors.Join(s.process.stop(), os.RemoveAll(s.dir)) }
+func (s *Beanstalkd) Stop() error { return errors.Join(s.process.Stop(), os.RemoveAll(s.dir)) }

@@ -2,43 +2,78 @@ package brokers
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/messaginginbox/operator/test/certificates"
+	"github.com/messaginginbox/operator/test/process"
 )
 
 // RabbitMQ is a running node with the management plugin, and with a port mapper of its own: Erlang's epmd would
 // otherwise listen on a fixed port and stay behind.
 type RabbitMQ struct {
-	process    *process
-	portMapper *process
+	process    *process.Process
+	portMapper *process.Process
 	dir        string
 	port       int
-	management int
+	management string                    // host and port of its API
+	secured    *certificates.Certificate // of the API over TLS; nil: there is none
 }
+
+// usualManagementPort and usualSecuredPort are where RabbitMQ's management API is without and with TLS unless a
+// setting says otherwise.
+const (
+	usualManagementPort = "15672"
+	usualSecuredPort    = "15671"
+)
 
 // StartRabbitMQ returns once the node takes connections. The context bounds the start only.
 func StartRabbitMQ(ctx context.Context) (*RabbitMQ, error) {
+	ports, err := process.FreePorts(ctx, host, 1)
+	if err != nil {
+		return nil, err
+	}
+	return startRabbitMQ(ctx, &RabbitMQ{management: net.JoinHostPort(host, strconv.Itoa(ports[0]))})
+}
+
+// StartRabbitMQTLS is StartRabbitMQ with the management API at its usual ports, without and with TLS, of a loopback
+// address that no other node uses. The authority signs a certificate for that address.
+func StartRabbitMQTLS(ctx context.Context, authority *certificates.Authority) (*RabbitMQ, error) {
+	random := make([]byte, 3)
+	if _, err := rand.Read(random); err != nil {
+		return nil, err
+	}
+	address := net.IPv4(127, 1+random[0]%254, random[1], 1+random[2]%254).String()
+	certificate, err := authority.Issue(address)
+	if err != nil {
+		return nil, err
+	}
+	return startRabbitMQ(ctx, &RabbitMQ{management: net.JoinHostPort(address, usualManagementPort), secured: &certificate})
+}
+
+func startRabbitMQ(ctx context.Context, s *RabbitMQ) (*RabbitMQ, error) {
 	// The program on PATH is Debian's wrapper, which changes to another account.
-	server, err := find("rabbitmq-server", "rabbitmq-server", "/usr/lib/rabbitmq/bin/rabbitmq-server")
+	server, err := process.Find("rabbitmq-server", "rabbitmq-server", "/usr/lib/rabbitmq/bin/rabbitmq-server")
 	if err != nil {
 		return nil, err
 	}
-	portMapper, err := find("epmd", "erlang-base")
+	portMapper, err := process.Find("epmd", "erlang-base")
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "rabbitmq-")
-	if err != nil {
+	if s.dir, err = os.MkdirTemp("", "rabbitmq-"); err != nil {
 		return nil, err
 	}
-	s := &RabbitMQ{dir: dir}
 	if err := s.start(ctx, server, portMapper); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
@@ -46,23 +81,22 @@ func StartRabbitMQ(ctx context.Context) (*RabbitMQ, error) {
 }
 
 func (s *RabbitMQ) start(ctx context.Context, server, portMapper string) error {
-	ports, err := freePorts(ctx, 4)
+	ports, err := process.FreePorts(ctx, host, 3)
 	if err != nil {
 		return err
 	}
-	s.port, s.management = ports[0], ports[3]
+	s.port = ports[0]
 	mapperPort := strconv.Itoa(ports[1])
 	mapper := exec.Command(portMapper, "-port", mapperPort, "-address", "127.0.0.1") // #nosec G204 -- a test tool
-	if s.portMapper, err = start(mapper, s.dir, "epmd"); err != nil {
+	mapper.Dir = s.dir
+	if s.portMapper, err = process.Start(mapper, "epmd", nil); err != nil {
 		return err
 	}
 	plugins := filepath.Join(s.dir, "enabled_plugins")
 	if err = os.WriteFile(plugins, []byte("[rabbitmq_management].\n"), 0o600); err != nil {
 		return err
 	}
-	// The statistics are five seconds old by default; the tests compare them exactly.
-	settings := fmt.Sprintf("management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = %d\ncollect_statistics_interval = 200\n", s.management)
-	if err = os.WriteFile(filepath.Join(s.dir, "rabbitmq.conf"), []byte(settings), 0o600); err != nil {
+	if err = s.configure(); err != nil {
 		return err
 	}
 	node := exec.Command(server) // #nosec G204 -- a test tool
@@ -82,10 +116,36 @@ func (s *RabbitMQ) start(ctx context.Context, server, portMapper string) error {
 		"RABBITMQ_CONF_ENV_FILE="+filepath.Join(s.dir, "none.sh"),
 		"RABBITMQ_PID_FILE="+filepath.Join(s.dir, "pid"),
 	)
-	if s.process, err = start(node, s.dir, "rabbitmq"); err != nil {
+	node.Dir = s.dir
+	if s.process, err = process.Start(node, "rabbitmq", nil); err != nil {
 		return err
 	}
-	return s.process.awaitReady(ctx, s.answers)
+	return s.process.AwaitReady(ctx, s.answers)
+}
+
+func (s *RabbitMQ) configure() error {
+	address, port, err := net.SplitHostPort(s.management)
+	if err != nil {
+		return err
+	}
+	settings := []string{
+		// The statistics are five seconds old by default; the tests compare them exactly.
+		"collect_statistics_interval = 200",
+		"management.tcp.ip = " + address,
+		"management.tcp.port = " + port,
+	}
+	if s.secured != nil {
+		if _, err = s.secured.WriteTo(s.dir); err != nil {
+			return err
+		}
+		settings = append(settings,
+			"management.ssl.ip = "+address,
+			"management.ssl.port = "+usualSecuredPort,
+			"management.ssl.cacertfile = "+filepath.Join(s.dir, certificates.AuthorityFile),
+			"management.ssl.certfile = "+filepath.Join(s.dir, certificates.CertificateFile),
+			"management.ssl.keyfile = "+filepath.Join(s.dir, certificates.KeyFile))
+	}
+	return os.WriteFile(filepath.Join(s.dir, "rabbitmq.conf"), []byte(strings.Join(settings, "\n")+"\n"), 0o600)
 }
 
 // answers says that both the node and its management API take connections.
@@ -115,16 +175,22 @@ func (s *RabbitMQ) answers(ctx context.Context) error {
 func (s *RabbitMQ) URL() string { return fmt.Sprintf("amqp://guest:guest@127.0.0.1:%d/", s.port) }
 
 // ManagementURL of its management API, as the same user.
-func (s *RabbitMQ) ManagementURL() string {
-	return fmt.Sprintf("http://guest:guest@127.0.0.1:%d", s.management)
+func (s *RabbitMQ) ManagementURL() string { return "http://guest:guest@" + s.management }
+
+// ManagementHost is the loopback address of the management API.
+func (s *RabbitMQ) ManagementHost() string { return strings.Split(s.management, ":")[0] }
+
+// SecuredURL is ManagementURL over TLS, of a node that was started with it.
+func (s *RabbitMQ) SecuredURL() string {
+	return "https://guest:guest@" + net.JoinHostPort(s.ManagementHost(), usualSecuredPort)
 }
 
 // Stop ends the node and its port mapper, and removes their files.
 func (s *RabbitMQ) Stop() error {
 	var failures []error
-	for _, p := range []*process{s.process, s.portMapper} {
+	for _, p := range []*process.Process{s.process, s.portMapper} {
 		if p != nil {
-			failures = append(failures, p.stop())
+			failures = append(failures, p.Stop())
 		}
 	}
 	return errors.Join(append(failures, os.RemoveAll(s.dir))...)

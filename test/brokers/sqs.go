@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+
+	"github.com/messaginginbox/operator/test/process"
 )
 
 // emulator is the package of the SQS emulator, with its dependencies pinned.
@@ -22,7 +24,7 @@ var emulator embed.FS
 
 // SQS is a running emulator of Amazon SQS.
 type SQS struct {
-	process *process
+	process *process.Process
 	dir     string
 	port    int
 }
@@ -30,7 +32,7 @@ type SQS struct {
 // StartSQS returns once the emulator takes connections. It is installed in the user's cache
 // directory at the first use. The context bounds installation and start only.
 func StartSQS(ctx context.Context) (*SQS, error) {
-	node, err := find("node", "nodejs")
+	node, err := process.Find("node", "nodejs")
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +40,7 @@ func StartSQS(ctx context.Context) (*SQS, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(ctx, 1)
+	ports, err := process.FreePorts(ctx, host, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -49,10 +51,11 @@ func StartSQS(ctx context.Context) (*SQS, error) {
 	s := &SQS{dir: dir, port: ports[0]}
 	command := exec.Command(node, program) // #nosec G204 -- a test tool
 	command.Env = append(os.Environ(), "FAUXQS_PORT="+strconv.Itoa(s.port), "FAUXQS_HOST=127.0.0.1")
-	if s.process, err = start(command, dir, "sqs"); err != nil {
+	command.Dir = dir
+	if s.process, err = process.Start(command, "sqs", nil); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if err := s.process.awaitReady(ctx, s.answers); err != nil {
+	if err := s.process.AwaitReady(ctx, s.answers); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return s, nil
@@ -70,7 +73,7 @@ func (s *SQS) answers(ctx context.Context) error {
 func (s *SQS) Address() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 
 // Stop ends the emulator and removes its files.
-func (s *SQS) Stop() error { return errors.Join(s.process.stop(), os.RemoveAll(s.dir)) }
+func (s *SQS) Stop() error { return errors.Join(s.process.Stop(), os.RemoveAll(s.dir)) }
 
 // installEmulator returns the emulator's program. Two that install at once do not meet:
 // each does so in a directory of its own, and the first to rename it wins.
@@ -90,7 +93,7 @@ func installEmulator(ctx context.Context) (string, error) {
 	if _, err = os.Stat(program); err == nil {
 		return program, nil
 	}
-	npm, err := find("npm", "npm")
+	npm, err := process.Find("npm", "npm")
 	if err != nil {
 		return "", err
 	}

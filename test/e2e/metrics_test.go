@@ -44,6 +44,7 @@ func (made team) scrape(t *testing.T) string {
 
 // Real Jobs delete and report what they deleted; a session of somebody else only deletes.
 func TestTheMetricsTellTheOperatorsDeletionsFromOthers(t *testing.T) {
+	t.Parallel()
 	made := newTeam(t)
 	made.apply(t, safe+everyMinute)
 	made.awaitReady(t)

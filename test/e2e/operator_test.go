@@ -41,18 +41,29 @@ func TestANewManagerTakesOver(t *testing.T) {
 }
 
 func TestNoPasswordLeavesTheSecret(t *testing.T) {
+	t.Parallel()
 	made := newTeam(t)
 	made.apply(t, safe+everyMinute)
 	made.awaitRun(t)
 	made.putSecret(t, "database", made.as("postgres", "hunter2-wrong"))
 	made.awaitCondition(t, v1alpha1.ConditionDatabaseReachable, metav1.ConditionFalse, v1alpha1.ReasonAuthenticationFailed)
+	made.mustShowNo(t, env.Postgres.Password(), "hunter2-wrong")
+}
+
+// mustShowNo expects that a password is nowhere but in its Secret.
+func (made team) mustShowNo(t *testing.T, passwords ...string) {
+	t.Helper()
 	for what, text := range map[string]string{
 		"the manager's log": kubectl(t, "-n", environment.Namespace, "logs", "deployment/messaging-inbox-manager"),
+		"the pods' logs":    kubectl(t, "-n", made.namespace, "logs", "-l", "messaginginbox.dev/purpose=prune", "--tail=-1"),
 		"the resource":      kubectl(t, "-n", made.namespace, "get", "inbox", "orders", "-o", "yaml"),
 		"the events":        kubectl(t, "-n", made.namespace, "get", "events", "-o", "yaml"),
 		"the Jobs and pods": kubectl(t, "-n", made.namespace, "get", "jobs,pods", "-o", "yaml"),
 	} {
-		for _, password := range []string{env.Postgres.Password(), "hunter2-wrong"} {
+		if text == "" {
+			t.Errorf("there is nothing in %s to look through", what)
+		}
+		for _, password := range passwords {
 			if strings.Contains(text, password) {
 				t.Errorf("a password is in %s", what)
 			}

@@ -162,29 +162,28 @@ func (made team) awaitRun(t *testing.T) *v1alpha1.PruningRun {
 	}).Status.Pruning.LastRun
 }
 
-func (made team) execute(t *testing.T, statement string) {
+func (made team) execute(t *testing.T, statement string, arguments ...any) {
 	t.Helper()
-	connection, err := pgx.Connect(t.Context(), made.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = connection.Close(context.Background()) }()
-	if _, err := connection.Exec(t.Context(), statement); err != nil {
+	if err := env.Postgres.Exec(t.Context(), made.namespace, statement, arguments...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (made team) count(t *testing.T, query string) (count int64) {
+func (made team) count(t *testing.T, query string) int64 { return answer[int64](t, made, query) }
+func (made team) text(t *testing.T, query string) string { return answer[string](t, made, query) }
+
+// answer is the one value that a query returns.
+func answer[T any](t *testing.T, made team, query string) (value T) {
 	t.Helper()
 	connection, err := pgx.Connect(t.Context(), made.url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = connection.Close(context.Background()) }()
-	if err := connection.QueryRow(t.Context(), query).Scan(&count); err != nil {
+	if err := connection.QueryRow(t.Context(), query).Scan(&value); err != nil {
 		t.Fatal(err)
 	}
-	return count
+	return value
 }
 
 // as is the database's URL for another role.

@@ -15,9 +15,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/messaginginbox/operator/test/postgres"
+	"github.com/messaginginbox/operator/test/process"
 )
 
 // The pool modes.
@@ -25,8 +25,6 @@ const (
 	Session     = "session"     // a client keeps its server connection until it leaves
 	Transaction = "transaction" // every transaction may get another one
 )
-
-const startTimeout = 30 * time.Second
 
 // Options say how the pooler runs.
 type Options struct {
@@ -54,47 +52,50 @@ func (p *Pooler) URL(database string) string {
 // Run starts a pooler in front of the server, and stops it at the end of the test.
 func Run(t testing.TB, server *postgres.Server, o Options) *Pooler {
 	t.Helper()
-	binary, err := find()
+	binary, err := process.Find("pgbouncer", "pgbouncer", "/usr/sbin/pgbouncer")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Pooler{server: server, address: freeAddress(t)}
+	ports, err := process.FreePorts(t.Context(), "127.0.0.1", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Pooler{server: server, address: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))}
 	dir := writeConfiguration(t, p, o)
-	command := exec.CommandContext(context.Background(), binary, filepath.Join(dir, "pgbouncer.ini"))
+	t.Cleanup(func() {
+		if removeErr := os.RemoveAll(dir); removeErr != nil {
+			t.Error(removeErr)
+		}
+	})
+	command := exec.CommandContext(context.Background(), binary, filepath.Join(dir, "pgbouncer.ini")) // #nosec G204 -- a test tool
+	command.Dir = dir
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() == 0 {
 		command.SysProcAttr.Credential = giveAway(t, dir)
 	}
-	log, err := os.Create(filepath.Join(dir, "log"))
+	running, err := process.Start(command, "pgbouncer", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	command.Stdout, command.Stderr = log, log
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait() // its status says nothing: it was killed
-		if content, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
-			t.Logf("%s", content)
+		if t.Failed() {
+			t.Log(running.Output())
 		}
-		if err := errors.Join(log.Close(), os.RemoveAll(dir)); err != nil {
-			t.Error(err)
+		if stopErr := running.Stop(syscall.SIGKILL); stopErr != nil {
+			t.Error(stopErr)
 		}
 	})
-	awaitListening(t, p.address)
-	return p
-}
-
-// find looks where Debian puts it too: /usr/sbin is not on everybody's PATH.
-func find() (string, error) {
-	for _, candidate := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} {
-		if binary, err := exec.LookPath(candidate); err == nil {
-			return binary, nil
+	err = running.AwaitReady(t.Context(), func(ctx context.Context) error {
+		connection, dialErr := new(net.Dialer).DialContext(ctx, "tcp", p.address)
+		if dialErr != nil {
+			return dialErr
 		}
+		return connection.Close()
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return "", errors.New("no PgBouncer found: install the package pgbouncer")
+	return p
 }
 
 func writeConfiguration(t testing.TB, p *Pooler, o Options) string {
@@ -150,31 +151,4 @@ func giveAway(t testing.TB, dir string) *syscall.Credential {
 		}
 	}
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-}
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return address
-}
-
-func awaitListening(t testing.TB, address string) {
-	t.Helper()
-	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		connection, err := new(net.Dialer).DialContext(context.Background(), "tcp", address)
-		if err == nil {
-			if err := connection.Close(); err != nil {
-				t.Fatal(err)
-			}
-			return
-		}
-	}
-	t.Fatalf("PgBouncer does not listen after %s", startTimeout)
 }

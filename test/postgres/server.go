@@ -21,6 +21,9 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/messaginginbox/operator/test/certificates"
+	"github.com/messaginginbox/operator/test/process"
 )
 
 // Superuser is the name of the bootstrap superuser.
@@ -56,7 +59,7 @@ type Server struct {
 	port     int
 	password string
 	ca       []byte
-	process  *process
+	process  *process.Process
 }
 
 // Start makes a database cluster and returns once the server answers. The context bounds
@@ -96,12 +99,12 @@ func (s *Server) Replica(ctx context.Context, o Options) (*Server, error) {
 
 // Stop shuts the server down, ending its sessions, and removes its temporary files.
 func (s *Server) Stop() error {
-	return errors.Join(s.Resume(), s.process.stop(), s.removeFiles())
+	return errors.Join(s.Resume(), s.shutDown(), s.removeFiles())
 }
 
 // Restart shuts the server down, ending its sessions, and starts it again on the same port.
 func (s *Server) Restart(ctx context.Context) error {
-	if err := s.process.stop(); err != nil {
+	if err := s.shutDown(); err != nil {
 		return err
 	}
 	return s.launch(ctx)
@@ -139,7 +142,7 @@ func (s *Server) URL(database string) string {
 func (s *Server) URLFor(user, password, database string) string {
 	query := url.Values{"sslmode": {"disable"}}
 	if s.options.TLS {
-		query = url.Values{"sslmode": {"verify-full"}, "sslrootcert": {s.path("ca.pem")}}
+		query = url.Values{"sslmode": {"verify-full"}, "sslrootcert": {s.path(certificates.AuthorityFile)}}
 	}
 	u := url.URL{
 		Scheme:   "postgresql",
@@ -251,8 +254,8 @@ func (s *Server) settings() (map[string]string, error) {
 			return nil, err
 		}
 		settings["ssl"] = "on"
-		settings["ssl_cert_file"] = s.path("server.pem")
-		settings["ssl_key_file"] = s.path("server.key")
+		settings["ssl_cert_file"] = s.path(certificates.CertificateFile)
+		settings["ssl_key_file"] = s.path(certificates.KeyFile)
 	}
 	maps.Copy(settings, s.options.Settings)
 	return settings, nil
