@@ -147,7 +147,7 @@ func drillJob(inbox *v1alpha1.MessagingInbox, image JobImage, tick time.Time, su
 	container := &job.Spec.Template.Spec.Containers[0]
 	container.Args = append([]string{"drill"}, contractArguments(assessment.Contract(&inbox.Spec))...)
 	container.Args = append(container.Args, "--termination-log=/dev/termination-log")
-	container.Env = connectionEnv(inbox, inbox.Spec.Database.URLSecretRef)
+	container.Env = append(container.Env, connectionEnv(inbox, inbox.Spec.Database.URLSecretRef)...)
 	for i, reference := range inbox.Spec.Database.HandlerURLSecretRefs {
 		container.Env = append(container.Env, fromSecret(fmt.Sprintf("INBOX_HANDLER_URL_%d", i), reference))
 	}

@@ -88,7 +88,7 @@ func pruningJob(inbox *v1alpha1.MessagingInbox, image JobImage, tick time.Time, 
 	if lag := pruning.MaxReplicaLag; lag != nil {
 		container.Args = append(container.Args, fmt.Sprintf("--max-replica-lag=%s", lag.Duration.Duration))
 	}
-	container.Env = connectionEnv(inbox, secretOr(inbox.Spec.Database.PruningURLSecretRef, inbox.Spec.Database.URLSecretRef))
+	container.Env = append(container.Env, connectionEnv(inbox, secretOr(inbox.Spec.Database.PruningURLSecretRef, inbox.Spec.Database.URLSecretRef))...)
 	addGuards(inbox, container)
 	return job
 }
@@ -104,7 +104,7 @@ func migrationJob(inbox *v1alpha1.MessagingInbox, image JobImage, plan dbschema.
 	container := &job.Spec.Template.Spec.Containers[0]
 	container.Args = append([]string{"migrate"}, contractArguments(assessment.Contract(&inbox.Spec))...)
 	container.Args = append(container.Args, "--approved-plan="+digest, fmt.Sprintf("--build-timeout=%s", migrationDeadline))
-	container.Env = connectionEnv(inbox, secretOr(inbox.Spec.Database.MigrationURLSecretRef, inbox.Spec.Database.URLSecretRef))
+	container.Env = append(container.Env, connectionEnv(inbox, secretOr(inbox.Spec.Database.MigrationURLSecretRef, inbox.Spec.Database.URLSecretRef))...)
 	return job
 }
 
@@ -166,6 +166,7 @@ func podFailurePolicy() *batchv1.PodFailurePolicy {
 // podSpec keeps to the restricted Pod Security Standard whatever the resource says.
 func podSpec(spec v1alpha1.JobSpec, image JobImage) corev1.PodSpec {
 	yes, no := true, false
+	resources := jobResources(spec.Resources)
 	return corev1.PodSpec{
 		RestartPolicy:                corev1.RestartPolicyNever,
 		AutomountServiceAccountToken: &no,
@@ -183,7 +184,8 @@ func podSpec(spec v1alpha1.JobSpec, image JobImage) corev1.PodSpec {
 			Name:            containerName,
 			Image:           image.Name,
 			ImagePullPolicy: image.PullPolicy,
-			Resources:       jobResources(spec.Resources),
+			Resources:       resources,
+			Env:             memoryEnv(resources),
 			SecurityContext: &corev1.SecurityContext{
 				AllowPrivilegeEscalation: &no,
 				ReadOnlyRootFilesystem:   &yes,
@@ -201,6 +203,17 @@ func jobResources(declared *corev1.ResourceRequirements) corev1.ResourceRequirem
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")},
 		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")},
 	}
+}
+
+// memoryEnv makes the process collect garbage rather than reach the memory limit, where
+// the kernel would end it: a run that holds many proofs needs much for a while. A fifth is
+// left for what the runtime does not count.
+func memoryEnv(resources corev1.ResourceRequirements) []corev1.EnvVar {
+	limit, limited := resources.Limits[corev1.ResourceMemory]
+	if !limited {
+		return nil
+	}
+	return []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: strconv.FormatInt(limit.Value()/5*4, 10)}}
 }
 
 // contractArguments name the table.
