@@ -136,7 +136,7 @@ func TestRunWaitsForAReplicaThatIsBehind(t *testing.T) {
 	follower := i.connect(replica.URL("postgres"))
 	execOn(t, follower, "SELECT pg_wal_replay_pause()")
 	o := i.options()
-	o.BatchSize, o.MaxReplicaLag, o.MaxDuration = 1000, 500*time.Millisecond, 4*time.Second
+	o.BatchSize, o.MaxReplicaLag, o.MaxDuration = 200, 500*time.Millisecond, 4*time.Second
 	o.Pace = 300 * time.Millisecond
 	r := i.prune(o)
 	if r.Result != ResultTimeLimit || r.Reason != ReasonReplicaLag || r.YieldedSeconds < 1 {
