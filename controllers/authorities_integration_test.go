@@ -113,8 +113,8 @@ func TestAFailureTransportInAnotherDatabaseWithAPrivateAuthority(t *testing.T) {
 func authoritiesOf(environment []corev1.EnvVar) string {
 	var found []string
 	for _, variable := range environment {
-		if reference := variable.ValueFrom.SecretKeyRef; reference.Name == "authority" {
-			found = append(found, variable.Name+" "+reference.Key)
+		if source := variable.ValueFrom; source != nil && source.SecretKeyRef.Name == "authority" {
+			found = append(found, variable.Name+" "+source.SecretKeyRef.Key)
 		}
 	}
 	return strings.Join(found, ", ")

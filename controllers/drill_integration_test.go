@@ -88,7 +88,7 @@ func TestADrillAtOnceAtEachTickAndAfterEachChangeOfTheTable(t *testing.T) {
 	if container.Args[0] != "drill" || !slices.Contains(container.Args, "--table=messenger_inbox") {
 		t.Errorf("the arguments are %q", container.Args)
 	}
-	if env := container.Env; len(env) != 2 || env[0].Name != "INBOX_DATABASE_URL" || env[1].Name != "INBOX_HANDLER_URL_0" || env[1].ValueFrom.SecretKeyRef.Name != "database" {
+	if env := container.Env; len(env) != 3 || env[1].Name != "INBOX_DATABASE_URL" || env[2].Name != "INBOX_HANDLER_URL_0" || env[2].ValueFrom.SecretKeyRef.Name != "database" {
 		t.Errorf("the environment is %+v", env)
 	}
 

@@ -116,6 +116,9 @@ func addLook(snapshot *metrics.Transport, result probe.Result, now time.Time) {
 	seen := result.Seen
 	snapshot.Messages = &metrics.Messages{Pending: seen.Pending, Delayed: seen.Delayed, InFlight: seen.InFlight, Stuck: seen.Stuck}
 	snapshot.Redelivered = seen.Redelivered
+	if seen.AgeUnknown && seen.Oldest == nil {
+		return
+	}
 	age := time.Duration(0) // an empty transport
 	if seen.Oldest != nil {
 		age = max(0, now.Sub(*seen.Oldest))

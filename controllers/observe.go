@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -104,17 +103,6 @@ func ofSecret(reference v1alpha1.SecretKeyReference, err error) error {
 // transportOwner is the key of the pool of a doctrine transport in another database.
 func transportOwner(inbox *v1alpha1.MessagingInbox, transport v1alpha1.TransportName) string {
 	return owner(client.ObjectKeyFromObject(inbox)) + "/" + string(transport)
-}
-
-// keepContradiction holds on to a contradiction that was found before the operator
-// restarted, until the transports were looked at again.
-func (s *scope) keepContradiction(found metav1.Condition) metav1.Condition {
-	before := meta.FindStatusCondition(s.before.Status.Conditions, found.Type)
-	if s.observations.Complete() || found.Status != metav1.ConditionTrue || before == nil ||
-		before.Reason != v1alpha1.ReasonMaxAgeExceeded || before.ObservedGeneration != s.inbox.Generation {
-		return found
-	}
-	return *before
 }
 
 // startObserver makes the looks of the manager's time, whose news reconcile their resource.

@@ -100,6 +100,10 @@ func overstays(t *testing.T, inbox *v1alpha1.MessagingInbox, target string) {
 	putSecretValues(t, inbox.Namespace, "failed", map[string]string{"url": "doctrine://default?queue_name=failed&look=again"}) // looks at once
 	broken := await(t, inbox, v1alpha1.ConditionRetentionSafe, metav1.ConditionFalse, v1alpha1.ReasonMaxAgeExceeded)
 	mustSay(t, broken, v1alpha1.ConditionRetentionSafe, "maxAge is 336h", "2020-02-02T02:02:02Z")
+	// A look that fails refutes nothing.
+	putSecretValues(t, inbox.Namespace, "failed", map[string]string{"url": "doctrine://default?queue_name=failed&table_name=gone"})
+	blind := await(t, inbox, v1alpha1.ConditionTransportsObserved, metav1.ConditionFalse, v1alpha1.ReasonProbeFailed)
+	mustSay(t, blind, v1alpha1.ConditionRetentionSafe, "maxAge is 336h", "2020-02-02T02:02:02Z")
 	execute(t, target, `DELETE FROM messenger_messages`)
 	putSecretValues(t, inbox.Namespace, "failed", map[string]string{"url": "doctrine://default?queue_name=failed&look=anew"})
 	awaitReady(t, inbox)

@@ -114,7 +114,7 @@ func (r *Reconciler) assessDeclaration(s *scope) {
 	s.status().Retention = assessment.RetentionStatus(spec, s.requirement)
 	s.status().Transports = assessment.TransportStatuses(s.requirement)
 	assessment.ShowObserved(s.status().Transports, s.observations, s.now)
-	s.declared = s.keepContradiction(assessment.ObservedRetentionSafe(spec, s.requirement, s.observations, overruled, s.now))
+	s.declared = assessment.ObservedRetentionSafe(spec, s.requirement, s.observations, overruled)
 	s.set(s.retentionSafe(), assessment.CoverageComplete(spec), assessment.TransportsObserved(spec, s.observations))
 }
 

@@ -81,6 +81,10 @@ type TransportStatus struct {
 	// look: in whole minutes under an hour, in tens of minutes under a day, in hours above.
 	// +optional
 	OldestAge *metav1.Duration `json:"oldestAge,omitempty"`
+	// oldestSince is when the oldest message that is due entered the transport, as last
+	// seen; left out under a minute. It stays, and counts, while a look cannot tell.
+	// +optional
+	OldestSince *metav1.Time `json:"oldestSince,omitempty"`
 	// observed are the broker's own settings that decide the window, as last seen. They
 	// stay when the broker is out of reach.
 	// +optional
@@ -227,8 +231,7 @@ type TableStatus struct {
 	IndexBytes int64 `json:"indexBytes"`
 	// indexes of the table and their sizes.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	Indexes []IndexSize `json:"indexes,omitempty"`
 	// deadRows wait for a vacuum: deleted records, and inserts that were rolled back.
 	// +optional

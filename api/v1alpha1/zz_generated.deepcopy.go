@@ -1099,6 +1099,10 @@ func (in *TransportStatus) DeepCopyInto(out *TransportStatus) {
 		*out = new(metav1.Duration)
 		**out = **in
 	}
+	if in.OldestSince != nil {
+		in, out := &in.OldestSince, &out.OldestSince
+		*out = (*in).DeepCopy()
+	}
 	if in.Observed != nil {
 		in, out := &in.Observed, &out.Observed
 		*out = new(ObservedSettings)

@@ -18,14 +18,16 @@ import (
 type Observations struct {
 	Results  map[string]probe.Result
 	Settings map[string]*v1alpha1.ObservedSettings
-	// Waits is how long the oldest message that is due has waited at least.
-	Waits map[string]time.Duration
+	// Oldest is when the oldest message that is due entered the transport.
+	Oldest map[string]time.Time
+	// Now is when the observations are judged.
+	Now time.Time
 }
 
 // Observe joins the newest looks with the status of earlier ones: what a broker was seen to
 // be set to, and how long messages waited, counts until it is seen to be otherwise.
 func Observe(results []probe.Result, earlier []v1alpha1.TransportStatus, now time.Time) Observations {
-	observations := Observations{Results: map[string]probe.Result{}, Settings: map[string]*v1alpha1.ObservedSettings{}, Waits: map[string]time.Duration{}}
+	observations := Observations{Results: map[string]probe.Result{}, Settings: map[string]*v1alpha1.ObservedSettings{}, Oldest: map[string]time.Time{}, Now: now}
 	for _, result := range results {
 		observations.Results[result.Transport] = result
 		if result.Seen == nil {
@@ -33,44 +35,50 @@ func Observe(results []probe.Result, earlier []v1alpha1.TransportStatus, now tim
 		}
 		observations.Settings[result.Transport] = settingsOf(result)
 		if oldest := result.Seen.Oldest; oldest != nil {
-			observations.Waits[result.Transport] = now.Sub(*oldest)
+			observations.Oldest[result.Transport] = *oldest
 		}
 	}
 	for i := range earlier {
 		name := earlier[i].Name
 		result, observed := observations.Results[name]
-		if !observed || result.Seen != nil {
+		if !observed {
 			continue
 		}
-		if earlier[i].Observed != nil {
+		if result.Seen == nil && earlier[i].Observed != nil {
 			observations.Settings[name] = earlier[i].Observed
 		}
-		if wait, counted := countedWait(earlier[i].Terms); counted {
-			observations.Waits[name] = wait
+		if since := earlier[i].OldestSince; since != nil && (result.Seen == nil || result.Seen.AgeUnknown) {
+			observations.sawOldest(name, since.Time)
 		}
 	}
 	return observations
 }
 
-// countedWait is the wait that raised the window of which these are the terms.
-func countedWait(terms []v1alpha1.WindowTerm) (time.Duration, bool) {
-	for _, term := range terms {
-		if (term.Name == redelivery.TermDowntime || term.Name == redelivery.TermDeclaredWindow) && term.Origin == string(redelivery.OriginObserved) {
-			return term.Value.Duration, true
-		}
+// sawOldest keeps the earlier of two times.
+func (o Observations) sawOldest(name string, entered time.Time) {
+	if known, found := o.Oldest[name]; !found || entered.Before(known) {
+		o.Oldest[name] = entered
 	}
-	return 0, false
+}
+
+// wait of the oldest message that is due in the transport; 0 when there is none.
+func (o Observations) wait(name string) time.Duration {
+	entered, found := o.Oldest[name]
+	if !found {
+		return 0
+	}
+	return o.Now.Sub(entered)
 }
 
 // LastSeen is what the status holds of the transports that declare observe.
-func LastSeen(inbox *v1alpha1.MessagingInbox) Observations {
+func LastSeen(inbox *v1alpha1.MessagingInbox, now time.Time) Observations {
 	var unseen []probe.Result
 	for i := range inbox.Spec.Transports {
 		if transport := &inbox.Spec.Transports[i]; transport.Observe != nil {
 			unseen = append(unseen, probe.Result{Transport: string(transport.Name)})
 		}
 	}
-	return Observe(unseen, inbox.Status.Transports, time.Time{})
+	return Observe(unseen, inbox.Status.Transports, now)
 }
 
 // Complete says that every transport that declares observe was looked at since the
@@ -111,10 +119,10 @@ func shown(d *time.Duration) *metav1.Duration {
 
 // ObservedRetentionSafe is RetentionSafe with what was observed. A failure transport whose
 // oldest message is older than its maxAge shows that the declared window is wrong.
-func ObservedRetentionSafe(spec *v1alpha1.MessagingInboxSpec, requirement redelivery.Requirement, observations Observations, overruled []string, now time.Time) metav1.Condition {
+func ObservedRetentionSafe(spec *v1alpha1.MessagingInboxSpec, requirement redelivery.Requirement, observations Observations, overruled []string) metav1.Condition {
 	safe := RetentionSafe(spec, requirement)
 	if safe.Status == metav1.ConditionTrue {
-		if broken := exceeded(spec, observations, now); len(broken) > 0 {
+		if broken := exceeded(spec, observations); len(broken) > 0 {
 			return isFalse(v1alpha1.ConditionRetentionSafe, v1alpha1.ReasonMaxAgeExceeded,
 				"%s. A message that is retried from there can come back after its proof is gone, so nothing is pruned. Retry or remove these messages, or raise the field.", strings.Join(broken, "; "))
 		}
@@ -130,7 +138,7 @@ func ObservedRetentionSafe(spec *v1alpha1.MessagingInboxSpec, requirement redeli
 // counts a message's age from its first publish, some retries before it fails, which errs
 // on the safe side. The message tells when the oldest one entered: that stays the same as
 // long as it waits.
-func exceeded(spec *v1alpha1.MessagingInboxSpec, observations Observations, now time.Time) []string {
+func exceeded(spec *v1alpha1.MessagingInboxSpec, observations Observations) []string {
 	var broken []string
 	for i := range spec.Transports {
 		failure := &spec.Transports[i]
@@ -140,12 +148,11 @@ func exceeded(spec *v1alpha1.MessagingInboxSpec, observations Observations, now 
 		}) {
 			continue
 		}
-		result := observations.Results[string(failure.Name)]
-		if result.Seen == nil || result.Seen.Oldest == nil || now.Sub(*result.Seen.Oldest) <= longest.Duration.Duration {
+		if observations.wait(string(failure.Name)) <= longest.Duration.Duration {
 			continue
 		}
 		broken = append(broken, fmt.Sprintf("spec.transports[%s].redelivery.%s is %s, but its oldest message waits since %s",
-			failure.Name, field, Human(longest.Duration.Duration), result.Seen.Oldest.Format(time.RFC3339)))
+			failure.Name, field, Human(longest.Duration.Duration), observations.Oldest[string(failure.Name)].UTC().Format(time.RFC3339)))
 	}
 	return broken
 }
@@ -163,11 +170,17 @@ func LongestStay(failure *v1alpha1.Transport) (field string, longest *v1alpha1.D
 	}
 }
 
+// leastWait of a message that the status tells: shorter ones come and go with every look.
+const leastWait = time.Minute
+
 // ShowObserved adds to the statuses what was seen of the transports.
 func ShowObserved(statuses []v1alpha1.TransportStatus, observations Observations, now time.Time) {
 	for i := range statuses {
 		status := &statuses[i]
 		status.Observed = observations.Settings[status.Name]
+		if wait := observations.wait(status.Name); wait >= leastWait {
+			status.OldestSince = &metav1.Time{Time: observations.Oldest[status.Name].Truncate(time.Second)}
+		}
 		result := observations.Results[status.Name]
 		if result.Seen == nil {
 			continue

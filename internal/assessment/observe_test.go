@@ -98,9 +98,11 @@ func TestAMessageThatWaitsForLongerThanTheDowntimeRaisesTheWindow(t *testing.T) 
 			spec := declared(t, "transports: ["+test.transport+"]")
 			waits := []probe.Result{seen("a", probe.Observation{Pending: 1, Oldest: of(noon.Add(-test.wait))})}
 			var earlier []v1alpha1.TransportStatus
-			// The second time the broker is out of reach, and only the status tells of the wait.
-			for _, results := range [][]probe.Result{waits, {{Transport: "a", Failure: &probe.Failure{}, At: noon}}} {
-				requirement, overruled := ObservedRequirement(spec, Observe(results, earlier, noon))
+			// Then the age cannot be seen, or nothing can, and only the status tells of the wait.
+			blind, down := seen("a", probe.Observation{Pending: 1, AgeUnknown: true}), probe.Result{Transport: "a", Failure: &probe.Failure{}, At: noon}
+			for _, results := range [][]probe.Result{waits, {blind}, {down}, {{Transport: "a"}}} {
+				observations := Observe(results, earlier, noon)
+				requirement, overruled := ObservedRequirement(spec, observations)
 				terms := requirement.Windows[0].Terms
 				if last := terms[len(terms)-1]; last.Value != test.want || last.Origin != test.origin {
 					t.Errorf("%s = %s (%s), want %s (%s)", last.Name, last.Value, last.Origin, test.want, test.origin)
@@ -109,6 +111,11 @@ func TestAMessageThatWaitsForLongerThanTheDowntimeRaisesTheWindow(t *testing.T) 
 					t.Errorf("overruled %q, want %q", text, test.says)
 				}
 				earlier = TransportStatuses(requirement)
+				ShowObserved(earlier, observations, noon)
+			}
+			emptied := Observe([]probe.Result{seen("a", probe.Observation{})}, earlier, noon)
+			if _, overruled := ObservedRequirement(spec, emptied); len(overruled) != 0 {
+				t.Errorf("an empty transport still raises the window: %q", overruled)
 			}
 		})
 	}
@@ -124,7 +131,7 @@ func TestWhatTheStatusHoldsGivesTheOperatorsWindows(t *testing.T) {
 	ShowObserved(inbox.Status.Transports, observations, noon)
 	inbox.Status.Transports[1].Observed = &v1alpha1.ObservedSettings{VisibilityTimeout: &metav1.Duration{Duration: time.Second}} // of an earlier spec
 
-	again, _ := ObservedRequirement(spec, LastSeen(inbox))
+	again, _ := ObservedRequirement(spec, LastSeen(inbox, noon))
 	for i, window := range again.Windows {
 		if window.Duration != requirement.Windows[i].Duration || window.Terms[0] != requirement.Windows[i].Terms[0] {
 			t.Errorf("%s: got %+v, want %+v", window.Transport, window, requirement.Windows[i])
@@ -145,7 +152,7 @@ func TestAMessageOlderThanItsMaxAgeMakesTheRetentionUnsafe(t *testing.T) {
 	judge := func(transport string, age time.Duration) metav1.Condition {
 		observations := Observe([]probe.Result{seen(transport, probe.Observation{Pending: 1, Oldest: of(noon.Add(-age))})}, nil, noon)
 		requirement, overruled := ObservedRequirement(spec, observations)
-		return ObservedRetentionSafe(spec, requirement, observations, overruled, noon)
+		return ObservedRetentionSafe(spec, requirement, observations, overruled)
 	}
 	if condition := judge("failed", 336*time.Hour); condition.Status != metav1.ConditionTrue {
 		t.Errorf("a message of just that age: %s (%s)", condition.Status, condition.Message)
@@ -165,6 +172,47 @@ func TestAMessageOlderThanItsMaxAgeMakesTheRetentionUnsafe(t *testing.T) {
 	}
 	if condition := judge("lonely", 100*time.Hour); condition.Status != metav1.ConditionTrue {
 		t.Errorf("a failure transport of nobody: %s (%s)", condition.Status, condition.Message)
+	}
+}
+
+// Only a look that tells how old the messages are ends what an earlier one found.
+func TestAContradictionStandsUntilALookRefutesIt(t *testing.T) {
+	spec := declared(t, `retention: {period: 1000h, applicationPeriod: 1000h}
+  transports:
+  - {name: a, type: sqs, failureTransport: failed}
+  - {name: failed, type: sqs, inbox: false, redelivery: {maxAge: 336h}, observe: {urlSecretRef: {name: failed}}}`)
+	var statuses []v1alpha1.TransportStatus
+	for _, look := range []struct {
+		tells  string
+		result probe.Result
+		want   metav1.ConditionStatus
+	}{
+		{"an old message", seen("failed", probe.Observation{Pending: 1, Oldest: of(noon.Add(-400 * time.Hour))}), metav1.ConditionFalse},
+		{"no age", seen("failed", probe.Observation{Pending: 1, AgeUnknown: true}), metav1.ConditionFalse},
+		{"nothing, since the broker is down", probe.Result{Transport: "failed", Failure: &probe.Failure{}, At: noon}, metav1.ConditionFalse},
+		{"nothing yet, since the operator restarted", probe.Result{Transport: "failed"}, metav1.ConditionFalse},
+		{"a young message", seen("failed", probe.Observation{Pending: 1, Oldest: of(noon.Add(-time.Hour))}), metav1.ConditionTrue},
+	} {
+		observations := Observe([]probe.Result{look.result}, statuses, noon)
+		requirement, overruled := ObservedRequirement(spec, observations)
+		if found := ObservedRetentionSafe(spec, requirement, observations, overruled); found.Status != look.want {
+			t.Errorf("a look that tells %s: %s (%s)", look.tells, found.Status, found.Message)
+		}
+		statuses = TransportStatuses(requirement)
+		ShowObserved(statuses, observations, noon)
+	}
+}
+
+// What a broker's setting has raised is no wait.
+func TestAWindowRaisedByASettingStaysThatWithoutALook(t *testing.T) {
+	spec := declared(t, "transports: [{name: a, type: sqs, redelivery: {window: 1h}, observe: {urlSecretRef: {name: s}}}]")
+	observations := Observe([]probe.Result{seen("a", probe.Observation{Settings: probe.Settings{VisibilityTimeout: of(3*time.Hour + time.Second)}})}, nil, noon)
+	first, why := ObservedRequirement(spec, observations)
+	statuses := TransportStatuses(first)
+	ShowObserved(statuses, observations, noon)
+	again, whyAgain := ObservedRequirement(spec, Observe([]probe.Result{{Transport: "a"}}, statuses, noon))
+	if again.Windows[0].Duration != first.Windows[0].Duration || !slices.Equal(why, whyAgain) {
+		t.Errorf("%s, %q became %s, %q", first.Windows[0].Duration, why, again.Windows[0].Duration, whyAgain)
 	}
 }
 

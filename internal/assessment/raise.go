@@ -25,7 +25,7 @@ func ObservedRequirement(spec *v1alpha1.MessagingInboxSpec, observations Observa
 		// RabbitMQ tells when a message was first published: one that waited for its own delay
 		// there would look like a downtime.
 		if transport.Inbox && !transport.BatchHandlers && transport.Type != redelivery.AMQP {
-			r.applyWait(observations.Waits[transport.Name])
+			r.applyWait(observations.wait(transport.Name))
 		}
 		r.applyToWindow()
 		overruled = append(overruled, r.overruled...)

@@ -102,7 +102,7 @@ func isFile(argument string) bool {
 }
 
 func printWindow(out io.Writer, format string, inbox *v1alpha1.MessagingInbox) error {
-	requirement, _ := assessment.ObservedRequirement(&inbox.Spec, assessment.LastSeen(inbox))
+	requirement, _ := assessment.ObservedRequirement(&inbox.Spec, assessment.LastSeen(inbox, time.Now()))
 	safe := retentionSafe(inbox, requirement)
 	if format == outputJSON {
 		return printJSON(out, windowDocument(inbox, requirement, safe.Status == metav1.ConditionTrue))

@@ -119,6 +119,7 @@ func (l *queueLook) readQueue(name string) error {
 	case details.HeadMessageTimestamp != nil:
 		l.seen.sawOldest(time.Unix(*details.HeadMessageTimestamp, 0))
 	case queue.MessagesReady > 0:
+		l.seen.AgeUnknown = true
 		l.seen.gap(fmt.Sprintf("the age of the oldest message of %s is not known: its messages carry no timestamp, or a queue of type %s does not tell it", name, cmp.Or(queue.Type, "classic")))
 	}
 	l.seen.Settings.readArguments(queue.Arguments, details.Policy)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/messaginginbox/operator/internal/database"
@@ -89,7 +90,7 @@ func (l tableLook) count(ctx context.Context, tx pgx.Tx, from string) (Observati
 		seen   Observation
 		oldest *time.Time
 	)
-	row := tx.QueryRow(ctx, fmt.Sprintf(countMessages, from), l.queueName, l.redeliverTimeout.String())
+	row := tx.QueryRow(ctx, fmt.Sprintf(countMessages, from), l.queueName, pgtype.Interval{Microseconds: l.redeliverTimeout.Microseconds(), Valid: true})
 	if err := row.Scan(&seen.Pending, &seen.Delayed, &seen.InFlight, &seen.Stuck, &oldest); err != nil {
 		return Observation{}, err
 	}

@@ -49,7 +49,7 @@ func (l tableLook) estimate(ctx context.Context) (Observation, error) {
 		}
 		return scanErr
 	})
-	if isCanceled(err) {
+	if seen.AgeUnknown = isCanceled(err); seen.AgeUnknown {
 		gap, err = gap+", and the oldest message was not found: an index on queue_name and available_at is needed", nil
 	}
 	seen.gap(gap)

@@ -73,10 +73,11 @@ func TestDoctrineCountsMessagesByState(t *testing.T) {
 		place           probe.Place
 		stuck, inFlight int64
 	}{
-		"by the DSN's query":           {"doctrine://default?queue_name=orders", probe.Place{}, 2, 1},
-		"by the resource":              {"", probe.Place{QueueName: "orders"}, 2, 1},
-		"by its schema":                {"doctrine://default?table_name=public.messenger_messages&queue_name=orders", probe.Place{}, 2, 1},
-		"by a redeliver_timeout of 1m": {"doctrine://default?redeliver_timeout=60&queue_name=orders", probe.Place{}, 3, 0},
+		"by the DSN's query":                           {"doctrine://default?queue_name=orders", probe.Place{}, 2, 1},
+		"by the resource":                              {"", probe.Place{QueueName: "orders"}, 2, 1},
+		"by its schema":                                {"doctrine://default?table_name=public.messenger_messages&queue_name=orders", probe.Place{}, 2, 1},
+		"by a redeliver_timeout of 1m":                 {"doctrine://default?redeliver_timeout=60&queue_name=orders", probe.Place{}, 3, 0},
+		"by a redeliver_timeout of half a millisecond": {"doctrine://default?redeliver_timeout=0.0005&queue_name=orders", probe.Place{}, 3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := look(t, inDatabase(t, tested.dsn, target, tested.place))

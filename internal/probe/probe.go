@@ -27,6 +27,8 @@ type Observation struct {
 	Stuck int64
 	// Oldest is when the oldest message that is due entered the transport.
 	Oldest *time.Time
+	// AgeUnknown says that messages may be due whose age this look could not see.
+	AgeUnknown bool
 	// Redelivered is a count of redeliveries: of RabbitMQ's queue since the node started,
 	// of redis the pending entries that were delivered more than once.
 	Redelivered *int64

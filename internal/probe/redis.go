@@ -76,7 +76,7 @@ func (l *streamLook) readPending(ctx context.Context) error {
 	for read < min(l.state.Pending, scanLimit) {
 		entries, err := l.client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: l.stream, Group: l.group, Start: start, End: "+", Count: scanPage}).Result()
 		if missing := l.missingRight(err); missing || err != nil {
-			l.seen.InFlight = l.state.Pending
+			l.seen.InFlight, l.seen.AgeUnknown = l.state.Pending, missing
 			return unless(missing, err)
 		}
 		for _, entry := range entries {
@@ -112,6 +112,7 @@ func (l *streamLook) readWaiting(ctx context.Context) error {
 	if err != nil && !missing {
 		return err
 	}
+	l.seen.AgeUnknown = l.seen.AgeUnknown || missing
 	if len(first) > 0 {
 		if entered, known := enteredAt(first[0].ID); known {
 			l.seen.sawOldest(entered)

@@ -51,6 +51,7 @@ func (p sqsPlace) readAge(ctx context.Context, target Target, observation *Obser
 		missing = fmt.Sprintf("CloudWatch has no value of the last %.0f minutes for the queue %s; of one that was idle it learns late", ageWindow.Minutes(), p.queue)
 	}
 	if missing != "" {
+		observation.AgeUnknown = true
 		observation.gap("the age of the oldest message is not known: " + missing)
 	}
 }

@@ -107,7 +107,7 @@ func TestSQSHasTheAgeOfItsOldestMessageFromCloudWatch(t *testing.T) {
 				Settings: probe.Settings{VisibilityTimeout: of(10 * time.Minute), Retention: of(96 * time.Hour)},
 			}
 			if tested.gap != "" {
-				want.Gaps = []string{tested.gap}
+				want.AgeUnknown, want.Gaps = true, []string{tested.gap}
 			}
 			if tested.queue == "" {
 				tested.queue, want.Pending = "orders", 3

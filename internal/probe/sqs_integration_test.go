@@ -52,8 +52,9 @@ func TestSQSCountsMessagesByState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mustSee(t, look(t, target(t, redelivery.SQS, tested.dsn, tested.place)), probe.Observation{
 				Pending: 4, Delayed: 3, InFlight: 2,
-				Settings: probe.Settings{VisibilityTimeout: of(90 * time.Minute), Retention: of(14 * 24 * time.Hour), DeliveryLimit: of(int64(7))},
-				Gaps:     []string{"the age of the oldest message is not known: CloudWatch cannot be reached, or does not speak its protocol: check the network policy and, in a VPC, its endpoint for monitoring"},
+				Settings:   probe.Settings{VisibilityTimeout: of(90 * time.Minute), Retention: of(14 * 24 * time.Hour), DeliveryLimit: of(int64(7))},
+				AgeUnknown: true,
+				Gaps:       []string{"the age of the oldest message is not known: CloudWatch cannot be reached, or does not speak its protocol: check the network policy and, in a VPC, its endpoint for monitoring"},
 			})
 		})
 	}

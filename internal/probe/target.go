@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/messaginginbox/operator/internal/messenger"
 	"github.com/messaginginbox/operator/internal/redelivery"
 )
@@ -95,11 +97,17 @@ func (t Target) Broker() string {
 	}
 }
 
-// sharedBroker is the same for targets that are looked at one after the other. Each master
-// behind sentinels is a broker.
+// sharedBroker is the same for targets that are looked at one after the other, and whose
+// silence is one. Each master behind sentinels is a broker, each region and endpoint of
+// SQS, and a port to which TLS is spoken is another than without.
 func (t Target) sharedBroker() string {
-	if t.Type == redelivery.Redis && t.masterName() != "" {
-		return t.Broker() + " " + t.masterName()
+	switch t.Type {
+	case redelivery.Redis:
+		return fmt.Sprintf("%s %s %t", t.Broker(), t.masterName(), t.encryption() != nil)
+	case redelivery.SQS:
+		if place, err := readSQS(t); err == nil {
+			return fmt.Sprintf("%s %s %s", t.Broker(), place.region, aws.ToString(place.endpoint))
+		}
 	}
 	return t.Broker()
 }
