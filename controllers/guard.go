@@ -3,6 +3,7 @@ package controllers
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +39,9 @@ func addGuards(inbox *v1alpha1.MessagingInbox, container *corev1.Container) {
 }
 
 // guardedTransports are those with observe whose messages can be read without taking them,
-// and in which a message of a covered transport can wait long after it was handled.
+// and in which a message of a covered transport can wait long after it was handled. Outboxes
+// come first, in the order in which the run reads: what its relay fails at moves from an
+// outbox to a failure transport, and must not be missed in both.
 func guardedTransports(inbox *v1alpha1.MessagingInbox) []*v1alpha1.Transport {
 	behind, outboxes := map[v1alpha1.TransportName]bool{}, map[v1alpha1.TransportName]bool{}
 	for i := range inbox.Spec.Transports {
@@ -59,5 +62,15 @@ func guardedTransports(inbox *v1alpha1.MessagingInbox) []*v1alpha1.Transport {
 			guarded = append(guarded, transport)
 		}
 	}
+	slices.SortStableFunc(guarded, func(a, b *v1alpha1.Transport) int {
+		switch {
+		case outboxes[a.Name] == outboxes[b.Name]:
+			return 0
+		case outboxes[a.Name]:
+			return -1
+		default:
+			return 1
+		}
+	})
 	return guarded
 }

@@ -10,7 +10,7 @@ import (
 func TestWhichTransportsAreGuarded(t *testing.T) {
 	const watched = "inbox: false, observe: {urlSecretRef: {name: s}}"
 	for name, test := range map[string]struct{ transports, want string }{
-		"a failure transport and an outbox":       {"{name: a, type: amqp, failureTransport: f, outbox: o}, {name: f, type: redis, " + watched + "}, {name: o, type: doctrine, " + watched + "}", "f o"},
+		"an outbox, then a failure transport":     {"{name: a, type: amqp, failureTransport: f, outbox: o}, {name: f, type: redis, " + watched + "}, {name: o, type: doctrine, " + watched + "}", "o f"},
 		"what the relay of an outbox failed at":   {"{name: a, type: sync, outbox: o}, {name: o, type: doctrine, failureTransport: f, inbox: false}, {name: f, type: doctrine, " + watched + "}", "f"},
 		"each once":                               {"{name: a, type: amqp, failureTransport: f}, {name: b, type: amqp, failureTransport: f}, {name: f, type: doctrine, " + watched + "}", "f"},
 		"not without observe":                     {"{name: a, type: amqp, failureTransport: f}, {name: f, type: doctrine, inbox: false}", ""},

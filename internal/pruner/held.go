@@ -2,13 +2,10 @@ package pruner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sort"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // lookupBatch is how many records one transaction compares with the waiting messages. It
@@ -126,40 +123,56 @@ func (r *run) holdBack(ctx context.Context, t *table, c cutoff) (stop string, er
 	return "", err
 }
 
-// digests has the server compute those of the ids, as it does for the records.
+// digests has the server compute those of the ids, as it does for the records. An id that
+// the database's encoding cannot hold is left out: no record has it.
 func (r *run) digests(ctx context.Context, ids []string) ([]int64, error) {
 	digests := make([]int64, 0, len(ids))
-	for some := range slices.Chunk(ids, digestBatch) {
+	open := slices.Collect(slices.Chunk(ids, digestBatch))
+	for len(open) > 0 {
+		some := open[0]
+		open = open[1:]
 		var more []int64
-		if err := r.session.read(ctx, &more, `SELECT array_agg(`+digestOf("id")+`) FROM unnest($1::text[]) id`, some); err != nil {
+		err := r.session.read(ctx, &more, `SELECT array_agg(`+digestOf("id")+`) FROM unnest($1::text[]) id`, some)
+		switch {
+		case err == nil:
+			digests = append(digests, more...)
+		case codeOf(err) != untranslatableCharacter:
 			return nil, fmt.Errorf("compare the waiting messages: %w", err)
+		case len(some) > 1:
+			half := len(some) / 2
+			open = append(open, some[:half], some[half:])
 		}
-		digests = append(digests, more...)
 	}
 	return digests, nil
 }
 
-// lookupAll goes through all expired records. While the table is locked it waits.
+// lookupAll goes through all expired records, in slices that get smaller when one takes too
+// long. While the table is locked it waits.
 func (r *run) lookupAll(ctx context.Context, w walk, digests []int64) (all heldRecords, stop string, err error) {
+	size := lookupBatch
 	for tries := 0; !w.finished(); {
 		if stop = r.mustStop(ctx); stop != "" {
+			r.report.note("not all expired records could be compared with the waiting messages in that time, so nothing was deleted, and the next run begins anew: raise the time limit if this persists")
 			return all, stop, nil
 		}
-		found, err := w.lookup(ctx, lookupBatch, digests)
-		var answer *pgconn.PgError
-		if errors.As(err, &answer) && answer.Code == lockNotAvailable {
+		found, err := w.lookup(ctx, size, digests)
+		code := codeOf(err)
+		switch {
+		case err == nil:
+			tries, size = 0, min(2*size, lookupBatch)
+			all.add(found)
+			continue
+		case code == queryCanceled && size > 1:
+			size = max(size/8, 1)
+		case code == lockNotAvailable, code == serializationFailure, code == deadlockDetected:
 			if tries++; tries > triesOfOneSlice {
 				return all, ReasonLockTimeout, nil
 			}
-			r.report.Retries++
 			r.sleep(ctx, maxBackoff)
-			continue
-		}
-		if err != nil {
+		default:
 			return all, "", fmt.Errorf("compare the expired records with the waiting messages: %w", err)
 		}
-		tries = 0
-		all.add(found)
+		r.report.Retries++
 	}
 	return all, "", nil
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/messaginginbox/operator/test/postgres"
+
 	"github.com/jackc/pgx/v5"
 )
 
@@ -97,6 +99,31 @@ func TestADryRunDoesNotCountWhatIsHeld(t *testing.T) {
 	o := i.options()
 	o.DryRun, o.Waiting = true, waitingFor("m3")
 	i.expect(i.prune(o), ResultDone, ReasonCompleted, 9)
+}
+
+// A message of another language waits in a queue that its inbox has no letters for.
+func TestAnIdThatTheDatabaseCannotHoldHoldsNothing(t *testing.T) {
+	server := postgres.Shared(t)
+	const name = "held_latin1"
+	for _, step := range [][2]string{
+		{"postgres", `CREATE DATABASE ` + name + ` TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'`},
+		{name, `CREATE TABLE messenger_inbox (transport varchar(190) NOT NULL, message_id varchar(255) NOT NULL, processed_at timestamptz NOT NULL, PRIMARY KEY (transport, message_id))`},
+		{name, `INSERT INTO messenger_inbox SELECT 'orders', id, now() - interval '8 days' FROM unnest(ARRAY['a', 'b', 'commande-' || chr(233)]) id`},
+	} {
+		if err := server.Exec(t.Context(), step[0], step[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i := newInbox(t, "timestamptz")
+	o := i.options()
+	o.Waiting = waitingFor("b", "日本", "commande-é", "и")
+	report, err := Prune(t.Context(), i.connect(server.URL(name)), o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.RowsDeleted != 1 || report.Held == nil || *report.Held != 2 {
+		t.Errorf("deleted %d, held %s, want 1 and 2", report.RowsDeleted, shown(report.Held))
+	}
 }
 
 func TestNothingIsPrunedWhileTheWaitingMessagesAreNotKnown(t *testing.T) {

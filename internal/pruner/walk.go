@@ -30,10 +30,11 @@ type walk interface {
 
 // SQLSTATEs of failures that pass.
 const (
-	serializationFailure = "40001"
-	deadlockDetected     = "40P01"
-	lockNotAvailable     = "55P03"
-	queryCanceled        = "57014"
+	serializationFailure    = "40001"
+	deadlockDetected        = "40P01"
+	lockNotAvailable        = "55P03"
+	queryCanceled           = "57014"
+	untranslatableCharacter = "22P05"
 )
 
 const (
@@ -112,11 +113,7 @@ func (r *run) slice(ctx context.Context, w walk, p *patience, lagging *replicas)
 // recover decides what follows a failed slice: a smaller one, the same again, or the one
 // after it.
 func (r *run) recover(ctx context.Context, w walk, p *patience, cause error) (stop string, err error) {
-	code := ""
-	var answer *pgconn.PgError
-	if errors.As(cause, &answer) {
-		code = answer.Code
-	}
+	code := codeOf(cause)
 	locked := code == lockNotAvailable
 	if !locked && code != queryCanceled && code != serializationFailure && code != deadlockDetected {
 		return "", cause
@@ -142,11 +139,19 @@ func (r *run) recover(ctx context.Context, w walk, p *patience, cause error) (st
 	return "", nil
 }
 
+// codeOf is PostgreSQL's code of an error; "" when it is none of PostgreSQL's.
+func codeOf(err error) string {
+	var answer *pgconn.PgError
+	if errors.As(err, &answer) {
+		return answer.Code
+	}
+	return ""
+}
+
 // skip leaves locked records behind, twice as many each time in a row.
 func (r *run) skip(ctx context.Context, w walk, p *patience) error {
 	err := w.skip(ctx, p.skip)
-	var answer *pgconn.PgError
-	if errors.As(err, &answer) && answer.Code == lockNotAvailable {
+	if codeOf(err) == lockNotAvailable {
 		return nil // the table itself is locked: wait where we are
 	}
 	p.tries = triesOfOneSlice - 1

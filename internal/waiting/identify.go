@@ -18,8 +18,9 @@ const stampHeader = "X-Message-Stamp-"
 // stampClass is the last part of the class of the stamp that carries the message's id.
 const stampClass = "MessageIdStamp"
 
-// maxID is the longest id in bytes: the column of an inbox is not wider.
-const maxID = 255
+// maxID is the longest id in bytes that a record can have: its unique key is a btree
+// index, which takes entries of up to about 2,700 bytes.
+const maxID = 2704
 
 // Identify returns the ids of one message from its headers and body as the transport
 // keeps them. It knows three forms: the stamps that Symfony writes as JSON into a header,
@@ -44,15 +45,14 @@ func fromHeaders(headers []byte) []string {
 	}
 	var ids []string
 	for name, raw := range all {
-		var text string
-		if json.Unmarshal(raw, &text) != nil {
-			continue
-		}
 		switch {
 		case strings.HasPrefix(name, stampHeader) && isStamp(name[len(stampHeader):]):
-			ids = append(ids, fromStamps(text)...)
+			var text string
+			if json.Unmarshal(raw, &text) == nil {
+				ids = appendScalars(ids, []byte(text))
+			}
 		case plainHeaders[strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(name))]:
-			ids = appendID(ids, text)
+			ids = appendScalars(ids, raw)
 		}
 	}
 	return ids
@@ -65,18 +65,32 @@ func isStamp(class string) bool {
 	return class[strings.LastIndexByte(class, '\\')+1:] == stampClass
 }
 
-// fromStamps reads the list of stamps that a header holds, as JSON within JSON. Whatever
-// the stamp's property is called, its texts are ids.
-func fromStamps(text string) []string {
-	var stamps []map[string]any
-	if json.Unmarshal([]byte(text), &stamps) != nil {
-		return nil
+// appendScalars appends all texts and numbers of a JSON value, however deep: whatever the
+// property of a stamp is called, and also when it is an object, they are ids. What is no
+// JSON has none.
+func appendScalars(ids []string, encoded []byte) []string {
+	decoder := json.NewDecoder(bytes.NewReader(encoded))
+	decoder.UseNumber()
+	var value any
+	if decoder.Decode(&value) != nil {
+		return ids
 	}
-	var ids []string
-	for _, stamp := range stamps {
-		for _, value := range stamp {
-			if id, ok := value.(string); ok {
-				ids = appendID(ids, id)
+	for open := []any{value}; len(open) > 0; {
+		last := open[len(open)-1]
+		open = open[:len(open)-1]
+		switch value := last.(type) {
+		case string:
+			ids = appendID(ids, value)
+		case json.Number:
+			ids = appendID(ids, value.String())
+		case []any:
+			// The last one is taken first.
+			for i := len(value) - 1; i >= 0; i-- {
+				open = append(open, value[i])
+			}
+		case map[string]any:
+			for _, inner := range value {
+				open = append(open, inner)
 			}
 		}
 	}
@@ -101,7 +115,7 @@ func fromEnvelope(body []byte) []string {
 		for _, found := range stampStart.FindAllSubmatchIndex(form, -1) {
 			properties, err := strconv.Atoi(string(form[found[2]:found[3]]))
 			if err == nil {
-				ids = append(ids, stringsOf(form[found[1]:], properties)...)
+				ids = append(ids, valuesOf(form[found[1]:], properties)...)
 			}
 		}
 		if len(ids) > 0 {
@@ -109,35 +123,6 @@ func fromEnvelope(body []byte) []string {
 		}
 	}
 	return nil
-}
-
-// stringsOf reads so many properties, each a name and a value, and returns the values
-// that are texts.
-func stringsOf(serialized []byte, properties int) []string {
-	var ids []string
-	for range properties {
-		_, rest, named := cutString(serialized)
-		if !named {
-			return ids
-		}
-		value, after, isText := cutString(rest)
-		if !isText {
-			return ids
-		}
-		ids, serialized = appendID(ids, value), after
-	}
-	return ids
-}
-
-// cutString takes s:LENGTH:"TEXT"; off the front. The length is in bytes.
-func cutString(serialized []byte) (text string, rest []byte, ok bool) {
-	after, found := bytes.CutPrefix(serialized, []byte("s:"))
-	digits, tail, complete := bytes.Cut(after, []byte(`:"`))
-	length, err := strconv.Atoi(string(digits))
-	if !found || !complete || err != nil || length < 0 || length > len(tail)-2 || !bytes.HasPrefix(tail[length:], []byte(`";`)) {
-		return "", nil, false
-	}
-	return string(tail[:length]), tail[length+2:], true
 }
 
 // stripSlashes is PHP's stripslashes.
